@@ -1,0 +1,50 @@
+// The door for a fresh clone: plain JavaScript, since nothing is installed yet. It installs what the
+// lock file names when that is not what is there, then hands over to a script of this folder.
+import { spawnSync } from 'node:child_process'
+import { readFileSync, realpathSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
+
+/**
+ * @typedef {{ packages?: Record<string, { version?: string, integrity?: string, link?: boolean, optional?: boolean }> }} Lock
+ * @param {Lock | undefined} wanted the lock file of the repository
+ * @param {Lock | undefined} present the one that npm keeps inside node_modules
+ */
+export function isInstalled(wanted, present) {
+  if (!wanted?.packages || !present?.packages) return false
+  const found = present.packages
+  return Object.entries(wanted.packages).every(([place, entry]) => {
+    if (!place.startsWith('node_modules/') && !place.includes('/node_modules/')) return true
+    if (entry.optional) return true
+    const here = found[place]
+    return here?.version === entry.version && here?.integrity === entry.integrity
+  })
+}
+
+/** @param {string} file @returns {Lock | undefined} */
+function readLock(file) {
+  try {
+    return JSON.parse(readFileSync(path.join(root, file), 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} command @param {string[]} args */
+function run(command, args) {
+  const done = spawnSync(command, args, { cwd: root, stdio: 'inherit' })
+  if (done.error) throw done.error
+  if (done.status !== 0) process.exit(done.status ?? 1)
+}
+
+const started = process.argv[1]
+if (started && realpathSync(started) === fileURLToPath(import.meta.url)) {
+  const [task, ...rest] = process.argv.slice(2)
+  if (!isInstalled(readLock('package-lock.json'), readLock('node_modules/.package-lock.json'))) {
+    run('npm', ['ci', '--no-audit', '--no-fund'])
+  }
+  if (task === 'start') run('npm', ['run', '--silent', 'build'])
+  if (task) run(process.execPath, ['--import', 'tsx', path.join('scripts', `${task}.ts`), ...rest])
+}
