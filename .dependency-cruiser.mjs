@@ -10,11 +10,11 @@ const may = {
   transitions: ['kernel', 'model', 'store'],
   queries: ['kernel', 'model', 'store'],
   maintenance: ['kernel', 'model', 'store', 'transitions', 'queries'],
-  protocol: ['kernel', { types: 'model' }],
+  protocol: ['kernel', 'model'],
   orchestrator: ['kernel', 'model', 'store', 'transitions', 'queries', 'maintenance', 'protocol'],
-  client: ['kernel', 'protocol'],
-  executor: ['kernel', { types: 'model' }, 'protocol', 'client'],
-  cli: ['kernel', 'client', 'protocol'],
+  client: ['kernel', 'model', 'protocol'],
+  executor: ['kernel', 'model', 'protocol', 'client'],
+  cli: ['kernel', 'model', 'client', 'protocol'],
 }
 const folders = Object.keys(may)
 
@@ -72,12 +72,6 @@ export default {
       'no files, sockets or timers inside a transaction',
       { path: `${source}/(transitions|queries)/`, pathNot: tests },
       { dependencyTypes: ['core', 'npm'] },
-    ),
-    rule(
-      'one-verb-a-file',
-      'what two transitions share is a named function of store or model',
-      { path: `${source}/transitions/`, pathNot: tests },
-      { path: `${source}/transitions/` },
     ),
     rule(
       'maintenance-by-transitions',

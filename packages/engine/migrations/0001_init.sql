@@ -1,0 +1,337 @@
+-- Every instant is integer milliseconds on the store's clock, every id text from a port, JSON opaque text.
+
+create table meta (
+  name text primary key,
+  value text not null
+);
+
+create table runs (
+  id text primary key,
+  workflow text not null,
+  version text not null,
+  queue text not null,
+  labels text not null default '[]',
+  lane text not null,
+  priority int not null default 0 check (priority between -100 and 100),
+  tag double precision not null,
+  rank double precision not null,
+  owner text not null default '',
+  key text,
+  input_hash text not null,
+  command text,
+  status text not null check (status in ('queued', 'running', 'waiting', 'paused', 'canceling', 'succeeded', 'failed', 'canceled')),
+  wait_on text check (wait_on in ('child', 'workspace', 'approval', 'signal', 'time', 'slot')),
+  reason text,
+  note text,
+  attempt int not null default 0,
+  session text,
+  claim int,
+  leased_at bigint,
+  entries int not null default 0,
+  journal_bytes bigint not null default 0,
+  rev bigint not null default 1,
+  created_at bigint not null,
+  ready_at bigint,
+  progress_at bigint,
+  ended_at bigint,
+  deadline bigint,
+  attempt_limit_ms bigint,
+  attempt_deadline bigint,
+  start_by bigint,
+  cancel_requested_at bigint,
+  cancel_by text,
+  pause_requested_at bigint,
+  pause_by text,
+  losses int not null default 0,
+  suspect_since bigint,
+  hand_backs int not null default 0,
+  failures int not null default 0,
+  resumed int not null default 0,
+  parent text,
+  parent_key text,
+  awaited int not null default 0,
+  on_parent_end text not null default 'cancel' check (on_parent_end in ('cancel', 'detach')),
+  depth int not null default 0,
+  root text not null,
+  children int not null default 0,
+  waits int not null default 0,
+  retry_of text,
+  series text not null,
+  on_end text,
+  on_end_of text,
+  limit_owner text,
+  limit_global text,
+  limit_a text,
+  limit_b text,
+  limit_modes text not null default '' check (limit_modes in ('', 'w', 'h', 'wh')),
+  units int not null default 1 check (units >= 1),
+  slot_state int generated always as (case
+    when status in ('queued', 'running') then 3
+    when status in ('waiting', 'paused') then case when wait_on is null then 3 when wait_on in ('child', 'slot') then 0 else 1 end
+    when status = 'canceling' then 2
+    else 0 end) stored,
+  input text,
+  output text,
+  error text,
+  state text,
+  progress text,
+  -- one holder while held, none otherwise
+  check ((session is not null) = (status in ('running', 'canceling'))),
+  check ((leased_at is not null) = (status in ('running', 'canceling'))),
+  check ((claim is not null) = (status in ('running', 'canceling'))),
+  check ((ended_at is not null) = (status in ('succeeded', 'failed', 'canceled'))),
+  check (wait_on is not null or status <> 'waiting'),
+  check (wait_on is null or status in ('waiting', 'paused')),
+  check (ready_at is null or status in ('waiting', 'paused')),
+  check ((parent is null) = (parent_key is null))
+);
+create index runs_queued on runs (lane, rank, id) where status = 'queued';
+create index runs_held on runs (session, claim) where session is not null;
+create index runs_suspect on runs (lane, suspect_since) where suspect_since is not null;
+create index runs_due on runs (ready_at) where status = 'waiting' and ready_at is not null;
+create index runs_slot on runs (rank) where status = 'waiting' and wait_on = 'slot';
+create unique index runs_command on runs (command) where command is not null;
+create unique index runs_key on runs (owner, workflow, key) where key is not null;
+create unique index runs_child on runs (parent, parent_key) where parent is not null and series = id;
+create index runs_parent on runs (parent) where parent is not null;
+create index runs_series on runs (series, id) where series <> id;
+create index runs_root on runs (root) where depth > 0;
+create index runs_deadline on runs (deadline) where deadline is not null and ended_at is null;
+create index runs_attempt_deadline on runs (attempt_deadline) where attempt_deadline is not null;
+create index runs_start_by on runs (start_by) where start_by is not null and attempt = 0 and ended_at is null;
+create index runs_canceling on runs (cancel_requested_at) where status = 'canceling';
+create index runs_workflow on runs (workflow, id);
+create index runs_owner on runs (owner, id) where owner <> '';
+create index runs_active on runs (id) where ended_at is null;
+create index runs_failed on runs (id) where status = 'failed';
+create index runs_canceled on runs (id) where status = 'canceled';
+create index runs_limit_owner on runs (limit_owner, slot_state) where limit_owner is not null and slot_state > 0;
+create index runs_limit_global on runs (limit_global, slot_state) where limit_global is not null and slot_state > 0;
+create index runs_limit_a on runs (limit_a, slot_state) where limit_a is not null and slot_state > 0;
+create index runs_limit_b on runs (limit_b, slot_state) where limit_b is not null and slot_state > 0;
+create index runs_line_owner on runs (limit_owner, rank) where limit_owner is not null and status = 'waiting' and wait_on = 'slot';
+create index runs_line_global on runs (limit_global, rank) where limit_global is not null and status = 'waiting' and wait_on = 'slot';
+create index runs_line_a on runs (limit_a, rank) where limit_a is not null and status = 'waiting' and wait_on = 'slot';
+create index runs_line_b on runs (limit_b, rank) where limit_b is not null and status = 'waiting' and wait_on = 'slot';
+
+-- The journal: what the function received, in that order.
+create table steps (
+  run text not null,
+  key text not null,
+  n int not null check (n >= 1),
+  kind text not null,
+  attempt int not null,
+  rev bigint not null,
+  at bigint not null,
+  output text,
+  error text,
+  primary key (run, key)
+){clustered};
+
+-- History: a row is written when an attempt ends.
+create table attempts (
+  run text not null,
+  attempt int not null check (attempt >= 1),
+  session text not null,
+  leased_at bigint not null,
+  ended_at bigint not null,
+  "end" text not null check ("end" in ('completed', 'failed', 'suspended', 'handed_back', 'expired', 'lost', 'canceled', 'stale', 'revoked')),
+  reason text,
+  note text,
+  first_reason text,
+  rev bigint not null,
+  primary key (run, attempt)
+){clustered};
+
+create table waits (
+  run text not null,
+  key text not null,
+  seq int not null,
+  kind text not null check (kind in ('time', 'signal', 'approval', 'child', 'retry')),
+  name text,
+  due_at bigint,
+  state text not null check (state in ('open', 'satisfied', 'lapsed', 'closed', 'taken')),
+  result text,
+  tries int not null default 0,
+  error text,
+  created_at bigint not null,
+  settled_at bigint,
+  rev bigint not null,
+  primary key (run, key)
+);
+
+create table signals (
+  run text not null,
+  id text not null,
+  seq int not null,
+  name text not null,
+  payload text,
+  bytes int not null,
+  sent_by text,
+  created_at bigint not null,
+  taken_by text,
+  read_at bigint,
+  primary key (run, id)
+);
+create index signals_unread on signals (run, seq) where read_at is null;
+
+create table approvals (
+  id text primary key,
+  run text not null,
+  key text not null,
+  prompt text not null,
+  data text,
+  deciders text not null default '[]',
+  deadline bigint not null,
+  state text not null check (state in ('open', 'approved', 'denied', 'lapsed', 'canceled')),
+  decided_by text,
+  decided_at bigint,
+  reason text,
+  payload text,
+  created_at bigint not null,
+  rev bigint not null,
+  unique (run, key),
+  check ((decided_at is not null) = (state <> 'open'))
+);
+create index approvals_open on approvals (deadline) where state = 'open';
+
+create table sessions (
+  id text primary key,
+  embedded int not null default 0,
+  process text not null,
+  host text not null,
+  pid int not null,
+  build text not null,
+  queues text not null,
+  labels text not null,
+  workflows text not null,
+  capacity int not null,
+  lease_ms bigint not null,
+  created_at bigint not null,
+  renewed_at bigint not null,
+  lease_until bigint,
+  claim_no int not null default 0,
+  connection int not null default 1,
+  state text not null default 'live' check (state in ('live', 'draining', 'retired', 'ended')),
+  status text,
+  ended_at bigint,
+  end_reason text,
+  evidence text,
+  check ((ended_at is not null) = (state = 'ended')),
+  check ((embedded = 1) = (lease_until is null) or state in ('retired', 'ended'))
+);
+create index sessions_lease on sessions (lease_until) where ended_at is null and lease_until is not null;
+create index sessions_live on sessions (id) where ended_at is null;
+create index sessions_ended on sessions (ended_at) where ended_at is not null;
+
+create table definitions (
+  workflow text not null,
+  version text not null,
+  queue text not null,
+  definition text not null,
+  created_at bigint not null,
+  updated_at bigint not null,
+  primary key (workflow, version)
+);
+
+create table workflows (
+  name text primary key,
+  current_version text not null,
+  updated_at bigint not null
+);
+
+create table lanes (
+  lane text primary key,
+  queue text not null,
+  workflow text not null,
+  version text not null,
+  labels text not null,
+  created_at bigint not null
+);
+
+create table limits (
+  key text primary key,
+  mode text not null check (mode in ('whole_run', 'while_held')),
+  code_value int,
+  operator_value int,
+  policy text not null default 'queue' check (policy in ('queue', 'reject')),
+  weight double precision not null default 1 check (weight > 0),
+  tag double precision not null default 0,
+  updated_at bigint not null,
+  updated_by text
+);
+
+create table pauses (
+  kind text not null check (kind in ('queue', 'workflow')),
+  name text not null,
+  paused_by text not null,
+  why text,
+  paused_at bigint not null,
+  until bigint,
+  primary key (kind, name)
+);
+
+-- What one transaction wants of another run, or a user's transaction of the engine: applied by an ordinary transition.
+create table orders (
+  id text primary key,
+  kind text not null check (kind in ('start', 'signal', 'cancel', 'child_ended')),
+  run text not null,
+  payload text,
+  created_at bigint not null,
+  not_before bigint not null default 0,
+  tries int not null default 0,
+  error text
+);
+create index orders_due on orders (not_before, id);
+
+create table receipts (
+  run text not null,
+  kind text not null,
+  attempt int not null default 0,
+  recipient text not null,
+  at bigint not null,
+  outcome text not null,
+  primary key (run, kind, attempt, recipient)
+);
+
+-- Rare facts: cancel, reap, operators' acts.
+create table events (
+  run text not null,
+  rev bigint not null,
+  seq int not null default 0,
+  at bigint not null,
+  kind text not null,
+  actor text,
+  data text,
+  primary key (run, rev, seq)
+);
+
+create table commands (
+  id text primary key,
+  route text not null,
+  request_hash text not null,
+  status int not null,
+  answer text not null,
+  at bigint not null
+);
+create index commands_at on commands (at);
+
+create table streams (
+  run text not null,
+  stream text not null,
+  seq int not null,
+  data text,
+  at bigint not null,
+  primary key (run, stream, seq)
+);
+
+create table sweeps (
+  name text primary key,
+  interval_ms bigint not null,
+  last_at bigint not null,
+  examined int not null,
+  acted int not null,
+  skipped int not null,
+  error text,
+  duration_ms double precision not null
+);

@@ -1,0 +1,13 @@
+// Hashes: the keyed hash by which two inputs are compared, and the checksum of a migration.
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+
+/** HMAC-SHA-256 of `text` under the store's own key, in hex. */
+export const keyedHash = (key: string, text: string): string =>
+  createHmac('sha256', key).update(text, 'utf8').digest('hex')
+
+export const checksum = (text: string): string =>
+  createHash('sha256').update(text, 'utf8').digest('hex')
+
+/** Whether two texts are equal, in a time that does not tell where they differ. */
+export const sameText = (a: string, b: string): boolean =>
+  timingSafeEqual(Buffer.from(checksum(a)), Buffer.from(checksum(b)))

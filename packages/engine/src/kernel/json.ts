@@ -1,0 +1,138 @@
+// Values as JSON. What JSON cannot carry is refused with its path before anything is written, so that what a function
+// sees live is what it sees on replay: decode(encode(value)).
+import { LeaseholdError } from './errors.ts'
+
+export const DEPTH_MAX = 500
+
+/** A plain, detached copy of `value`; throws `not_serializable` naming the path of what JSON cannot carry. */
+export const plain = (value: unknown): unknown => copy(value, '$', 0, [])
+
+/** JSON text of `value`; undefined (a function that returns nothing) is null text. */
+export const encode = (value: unknown): string | null => {
+  if (value === undefined) return null
+  if (value === null || typeof value === 'boolean' || typeof value === 'string')
+    return JSON.stringify(value)
+  return JSON.stringify(plain(value))
+}
+
+export const decode = (text: string | null | undefined): unknown =>
+  text === null || text === undefined ? undefined : (JSON.parse(text) as unknown)
+
+/** JSON text with the keys of every object in order, so that equal values have equal text. */
+export const canonical = (value: unknown): string => JSON.stringify(sorted(plain(value)))
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const out: Record<string, unknown> = {}
+  for (const key of Object.keys(value).sort())
+    set(out, key, sorted((value as Record<string, unknown>)[key]))
+  return out
+}
+
+/** `__proto__` is data here, never behaviour (B118). */
+const set = (target: Record<string, unknown>, key: string, value: unknown): void => {
+  if (key === '__proto__')
+    Object.defineProperty(target, key, {
+      value,
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    })
+  else target[key] = value
+}
+
+const refused = (path: string, what: string): LeaseholdError =>
+  new LeaseholdError(
+    'not_serializable',
+    `${path} is ${what}, which JSON cannot carry; return plain JSON values`,
+    { path, what },
+  )
+
+function copy(value: unknown, path: string, depth: number, seen: object[]): unknown {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value
+    case 'number':
+      if (!Number.isFinite(value)) throw refused(path, String(value))
+      return value
+    case 'bigint':
+      throw refused(path, 'a BigInt')
+    case 'undefined':
+      throw refused(path, 'undefined')
+    case 'function':
+      throw refused(path, 'a function')
+    case 'symbol':
+      throw refused(path, 'a symbol')
+    case 'object':
+      return value === null ? null : copyObject(value, path, depth, seen)
+  }
+}
+
+function copyObject(value: object, path: string, depth: number, seen: object[]): unknown {
+  if (depth >= DEPTH_MAX) throw refused(path, `nested more than ${DEPTH_MAX} deep`)
+  if (seen.includes(value)) throw refused(path, 'a cycle')
+  seen.push(value)
+  try {
+    if (Array.isArray(value)) {
+      const out: unknown[] = []
+      for (let i = 0; i < value.length; i++)
+        out.push(copy(value[i], `${path}[${i}]`, depth + 1, seen))
+      return out
+    }
+    const toJSON: unknown = reading(value, 'toJSON', path)
+    if (typeof toJSON === 'function')
+      return copy(calling(value, toJSON as () => unknown, path), path, depth + 1, seen)
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (
+      prototype !== Object.prototype &&
+      prototype !== null &&
+      Object.getPrototypeOf(prototype) !== null
+    )
+      throw refused(path, `an instance of ${nameOf(prototype)} without toJSON`)
+    const out: Record<string, unknown> = {}
+    for (const key of Object.keys(value)) {
+      const item = reading(value, key, path)
+      if (item !== undefined) set(out, key, copy(item, childPath(path, key), depth + 1, seen))
+    }
+    return out
+  } finally {
+    seen.pop()
+  }
+}
+
+const nameOf = (prototype: unknown): string => {
+  const made = (prototype as { constructor?: { name?: unknown } } | null)?.constructor?.name
+  return typeof made === 'string' && made !== '' ? made : 'a class'
+}
+
+const childPath = (path: string, key: string): string =>
+  /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`
+
+const reading = (value: object, key: string, path: string): unknown => {
+  try {
+    return (value as Record<string, unknown>)[key]
+  } catch (error) {
+    throw refused(childPath(path, key), `a getter that throws (${messageOf(error)})`)
+  }
+}
+
+const calling = (value: object, toJSON: () => unknown, path: string): unknown => {
+  try {
+    return toJSON.call(value)
+  } catch (error) {
+    throw refused(path, `an object whose toJSON throws (${messageOf(error)})`)
+  }
+}
+
+/** A sentence from whatever was thrown: an error, a string, null, or an odd object. */
+export const messageOf = (thrown: unknown): string => {
+  try {
+    if (thrown instanceof Error) return thrown.message
+    if (typeof thrown === 'string') return thrown
+    return JSON.stringify(thrown) ?? String(thrown)
+  } catch {
+    return 'something that cannot be shown'
+  }
+}

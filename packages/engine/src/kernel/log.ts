@@ -1,0 +1,40 @@
+// Structured logging, as a port. One line is one fact with its run and attempt beside it.
+export type Level = 'debug' | 'info' | 'warn' | 'error'
+export type Facts = Readonly<Record<string, unknown>>
+
+export interface Log {
+  debug(event: string, facts?: Facts): void
+  info(event: string, facts?: Facts): void
+  warn(event: string, facts?: Facts): void
+  error(event: string, facts?: Facts): void
+}
+
+const silent = (): void => undefined
+
+export const noLog: Log = { debug: silent, info: silent, warn: silent, error: silent }
+
+const ORDER: Readonly<Record<Level, number>> = { debug: 0, info: 1, warn: 2, error: 3 }
+
+/** Writes each line as JSON through `write`; lines below `least` are dropped. */
+export const jsonLog = (
+  write: (line: string) => void,
+  now: () => number,
+  least: Level = 'info',
+): Log => {
+  const at =
+    (level: Level) =>
+    (event: string, facts: Facts = {}): void => {
+      if (ORDER[level] < ORDER[least]) return
+      write(
+        JSON.stringify({ at: new Date(now()).toISOString(), level, event, ...facts }, withErrors),
+      )
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+const withErrors = (_key: string, value: unknown): unknown =>
+  value instanceof Error
+    ? { name: value.name, message: value.message, ...('code' in value ? { code: value.code } : {}) }
+    : typeof value === 'bigint'
+      ? `${value}n`
+      : value

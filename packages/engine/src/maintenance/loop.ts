@@ -1,0 +1,123 @@
+// The one loop: a bounded pass, again after an interval or as soon as somebody wants it, one pass at a time, with a record
+// of each pass. A pass that fails is recorded, and the next one goes on; no error ends a loop.
+import { messageOf } from '../kernel/json.ts'
+import type { Ports } from '../kernel/ports.ts'
+import type { Catalog } from '../model/definition.ts'
+import type { Follow } from '../model/follow.ts'
+import type { Settings } from '../model/settings.ts'
+import type { PlanContext } from '../model/start.ts'
+import type { Steps, Tx } from '../store/sql.ts'
+import { beat } from '../transitions/beat.ts'
+
+/** What loops need of the engine around them. */
+export interface Upkeep {
+  readonly ports: Ports
+  readonly settings: Settings
+  readonly catalog: Catalog
+  act<T extends { readonly follow: Follow }>(
+    transition: (tx: Tx, context: PlanContext) => Steps<T>,
+  ): Promise<T>
+  read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
+  readonly store: { run<T>(transition: (tx: Tx) => Steps<T>): Promise<T> }
+}
+
+export interface Pass {
+  readonly examined: number
+  readonly acted: number
+  readonly skipped?: number
+}
+
+export interface Sweep {
+  readonly name: string
+  readonly intervalMs: number
+  pass(upkeep: Upkeep): Promise<Pass>
+}
+
+export interface Loop {
+  readonly name: string
+  /** A pass as soon as none is running. */
+  soon(): void
+  /** A pass at this instant of the store's clock, if that is earlier than the next. */
+  at(instant: number): void
+  /** Runs one pass now and answers it; for tests and `doctor`. */
+  once(): Promise<Pass>
+  stop(): Promise<void>
+}
+
+export const startLoop = (sweep: Sweep, upkeep: Upkeep): Loop => {
+  const { timers, time, log } = upkeep.ports
+  let cancel: (() => void) | null = null
+  let nextAt = Number.POSITIVE_INFINITY
+  let running: Promise<Pass> | null = null
+  let wanted = false
+  let stopped = false
+
+  const once = async (): Promise<Pass> => {
+    const began = time.mono()
+    let pass: Pass = { examined: 0, acted: 0 }
+    let failure: string | null = null
+    try {
+      pass = await sweep.pass(upkeep)
+    } catch (error) {
+      failure = messageOf(error)
+      log.warn('sweep.failed', { sweep: sweep.name, error })
+    }
+    try {
+      await upkeep.store.run((tx) =>
+        beat(tx, {
+          name: sweep.name,
+          interval_ms: sweep.intervalMs,
+          examined: pass.examined,
+          acted: pass.acted,
+          skipped: pass.skipped ?? 0,
+          error: failure,
+          duration_ms: time.mono() - began,
+        }),
+      )
+    } catch (error) {
+      log.warn('sweep.not_recorded', { sweep: sweep.name, error })
+    }
+    return pass
+  }
+
+  const arm = (ms: number): void => {
+    const at = time.mono() + ms
+    if (stopped || at >= nextAt) return
+    cancel?.()
+    nextAt = at
+    cancel = timers.after(ms, run)
+  }
+
+  const run = (): void => {
+    cancel?.()
+    cancel = null
+    nextAt = Number.POSITIVE_INFINITY
+    if (stopped) return
+    if (running) {
+      wanted = true
+      return
+    }
+    wanted = false
+    running = once()
+    void running.then(() => {
+      running = null
+      arm(wanted ? 0 : sweep.intervalMs)
+    })
+  }
+
+  arm(0)
+  return {
+    name: sweep.name,
+    soon: () => {
+      if (running) wanted = true
+      else arm(0)
+    },
+    at: (instant) => arm(Math.max(0, instant - time.now())),
+    once,
+    async stop() {
+      stopped = true
+      cancel?.()
+      await running
+    },
+  }
+}

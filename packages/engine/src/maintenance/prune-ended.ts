@@ -1,0 +1,24 @@
+// Removes what is past its retention, in small batches, with a cursor that goes round.
+import { prune } from '../transitions/prune.ts'
+import type { Sweep } from './loop.ts'
+
+export const pruneEnded = (): Sweep => {
+  let cursor = ''
+  return {
+    name: 'prune-ended',
+    intervalMs: 60_000,
+    async pass(upkeep) {
+      let examined = 0
+      let acted = 0
+      for (let i = 0; i < 50; i++) {
+        const from = cursor
+        const pass = await upkeep.store.run((tx) => prune(tx, from, upkeep.settings))
+        examined += pass.examined
+        acted += pass.removed
+        cursor = pass.cursor
+        if (cursor === '') break
+      }
+      return { examined, acted }
+    },
+  }
+}

@@ -1,0 +1,47 @@
+// Takes back what dead sessions held. Elapsed time is never proof of death: a session is ended by a compare-and-set when
+// its lease has lapsed by the store's clock, and not at all while that clock cannot be trusted.
+import { endLapsed, takeBack } from '../transitions/end-session.ts'
+import type { Sweep } from './loop.ts'
+
+/** How far the store's clock may move against our own between two passes before it counts as a jump. */
+const JUMP_MS = 2_000
+
+export const reapSessions = (sweepMs: number): Sweep => {
+  let last: { wall: number; mono: number } | null = null
+  let notBefore = Number.NEGATIVE_INFINITY
+  return {
+    name: 'reap-sessions',
+    intervalMs: sweepMs,
+    async pass(upkeep) {
+      const { time, log } = upkeep.ports
+      const wall = time.now()
+      const mono = time.mono()
+      const before = last
+      last = { wall, mono }
+      const stalled = before !== null && mono - before.mono > 2 * sweepMs
+      const jumped =
+        before !== null && Math.abs(wall - before.wall - (mono - before.mono)) > JUMP_MS
+      if (before === null || stalled || jumped) {
+        // renewals may be queued behind us, or instants may lie: give every session one lease to show that it lives
+        if (before !== null)
+          log.warn('reap.waits', { stalled, jumped, leaseMs: upkeep.settings.leaseMs })
+        notBefore = before === null ? Number.NEGATIVE_INFINITY : mono + upkeep.settings.leaseMs
+      }
+      let examined = 0
+      let acted = 0
+      if (mono >= notBefore) {
+        const ended = await upkeep.store.run((tx) => endLapsed(tx))
+        for (const { id, evidence } of ended) log.warn('session.reaped', { session: id, evidence })
+        examined += ended.length
+      }
+      for (;;) {
+        const pass = await upkeep.act((tx, context) => takeBack(tx, 500, context))
+        for (const { run, attempt, session, status } of pass.ended)
+          log.info('attempt.taken_back', { run, attempt, session, status })
+        examined += pass.examined
+        acted += pass.ended.length
+        if (pass.examined < 500) return { examined, acted, skipped: mono < notBefore ? 1 : 0 }
+      }
+    },
+  }
+}

@@ -1,0 +1,105 @@
+// A workflow version's definition, as the server keeps it: all that admission, validation and pinning need without
+// users' code.
+import { LeaseholdError } from '../kernel/errors.ts'
+import type { RetryPolicy } from './retry.ts'
+import type { LimitMode } from './slots.ts'
+
+export interface LimitDeclaration {
+  /** The limit's key; `{path.in.input}` parts are filled from the run's input, as in `customer:{customerId}`. */
+  readonly key: string
+  readonly value: number
+  /** Default `while_held`. */
+  readonly mode?: LimitMode
+  /** What a start from outside meets at a full limit. Default `queue`. */
+  readonly policy?: 'queue' | 'reject'
+  /** How many units a run takes: a number, or the path of one in the input. Default 1. */
+  readonly units?: number | string
+}
+
+export interface Definition {
+  readonly workflow: string
+  readonly version: string
+  readonly queue: string
+  readonly labels: readonly string[]
+  /** JSON Schema (2020-12) of the input and output, null where the author gave none that can be shown. */
+  readonly input: object | null
+  readonly output: object | null
+  readonly limits: readonly LimitDeclaration[]
+  readonly totalLimitMs: number | null
+  readonly attemptLimitMs: number | null
+  readonly startByMs: number | null
+  readonly retry: RetryPolicy | null
+  /** Workflow that is started when a run ends other than by success. */
+  readonly onEnd: string | null
+  /** The executor's slot class. */
+  readonly slotClass: string
+  readonly isolation: 'inline' | 'process' | 'job'
+}
+
+/** All definitions that the store has, and which version of each is current. */
+export interface Catalog {
+  readonly definitions: ReadonlyMap<string, Definition>
+  readonly current: ReadonlyMap<string, string>
+  /** Whether a global limit is in force, so that runs carry its key. */
+  readonly globalLimit: boolean
+}
+
+export const definitionKey = (workflow: string, version: string): string =>
+  JSON.stringify([workflow, version])
+
+export const emptyCatalog: Catalog = {
+  definitions: new Map(),
+  current: new Map(),
+  globalLimit: false,
+}
+
+export const definitionOf = (
+  catalog: Catalog,
+  workflow: string,
+  version?: string | null,
+): Definition | undefined => {
+  const pinned = version ?? catalog.current.get(workflow)
+  return pinned === undefined ? undefined : catalog.definitions.get(definitionKey(workflow, pinned))
+}
+
+/** `template` with its `{paths}` read from `input`; undefined where a path leads to nothing that can name a limit. */
+export const limitKey = (template: string, input: unknown): string | undefined => {
+  let missing = false
+  const key = template.replace(/\{([^{}]*)\}/g, (_all, path: string) => {
+    const found = at(input, path)
+    if (typeof found !== 'string' && typeof found !== 'number' && typeof found !== 'boolean')
+      missing = true
+    return String(found)
+  })
+  return missing ? undefined : key
+}
+
+/** The value at a dotted path of own properties; `__proto__` and its like lead nowhere but to data (B118). */
+export const at = (value: unknown, path: string): unknown => {
+  let here: unknown = value
+  for (const part of path
+    .replace(/^input(\.|$)/, '')
+    .split('.')
+    .filter((each) => each !== '')) {
+    if (typeof here !== 'object' || here === null || !Object.hasOwn(here, part)) return undefined
+    here = (here as Record<string, unknown>)[part]
+  }
+  return here
+}
+
+const NAME = /^[^\u0000-\u001f\u007f]{1,200}$/u
+const LONE = /[\ud800-\udfff]/u
+
+/** Whether a text can name something: 1 to 200 characters, no control characters, no lone surrogates. */
+export const isName = (text: unknown): text is string =>
+  typeof text === 'string' && NAME.test(text) && !LONE.test(text)
+
+/** Throws `invalid_request` when the text cannot name `what`. */
+export const mustName = (text: unknown, what: string): string => {
+  if (isName(text)) return text
+  throw new LeaseholdError(
+    'invalid_request',
+    `${what} is ${JSON.stringify(text)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+    { what },
+  )
+}

@@ -1,0 +1,47 @@
+// What follows from a committed transaction: hints, all of which polling would find too. The orchestrator acts on them.
+import type { Told } from './work.ts'
+
+export interface Follow {
+  /** Keys of limits whose line may move. */
+  readonly admit: Set<string>
+  /** Lanes with a run that has become claimable, and the lowest (rank, id) that has. */
+  readonly lanes: Map<string, { rank: number; id: string }>
+  /** Whether orders were written. */
+  orders: boolean
+  /** Runs that have ended. */
+  readonly ended: string[]
+  /** Runs whose row has changed. */
+  readonly changed: string[]
+  /** Directives for the holders of runs. */
+  readonly told: (Told & { readonly session: string })[]
+  /** The earliest instant at which a run has become due later. */
+  readyAt: number | null
+}
+
+export const nothing = (): Follow => ({
+  admit: new Set(),
+  lanes: new Map(),
+  orders: false,
+  ended: [],
+  changed: [],
+  told: [],
+  readyAt: null,
+})
+
+export const wakes = (follow: Follow, run: { lane: string; rank: number; id: string }): void => {
+  const known = follow.lanes.get(run.lane)
+  if (!known || run.rank < known.rank || (run.rank === known.rank && run.id < known.id))
+    follow.lanes.set(run.lane, { rank: run.rank, id: run.id })
+}
+
+export const merge = (into: Follow, from: Follow): Follow => {
+  for (const key of from.admit) into.admit.add(key)
+  for (const [lane, { rank, id }] of from.lanes) wakes(into, { lane, rank, id })
+  into.orders ||= from.orders
+  into.ended.push(...from.ended)
+  into.changed.push(...from.changed)
+  into.told.push(...from.told)
+  if (from.readyAt !== null && (into.readyAt === null || from.readyAt < into.readyAt))
+    into.readyAt = from.readyAt
+  return into
+}

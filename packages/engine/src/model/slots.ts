@@ -1,0 +1,50 @@
+// Slots: whether a run holds one is a function of its own row. This is the table; the column `slot_state` of the schema
+// says the same in SQL and a test compares the two.
+import type { Run, RunStatus, WaitOn } from './run.ts'
+
+export type LimitMode = 'whole_run' | 'while_held'
+
+export interface Limit {
+  readonly key: string
+  readonly mode: LimitMode
+  /** Units that may be held at once; null means no limit. */
+  readonly value: number | null
+}
+
+/** 3 holds both kinds, 1 only whole_run limits, 2 only while_held limits, 0 none. */
+export type SlotState = 0 | 1 | 2 | 3
+
+export const slotState = (status: RunStatus, waitOn: WaitOn | null): SlotState => {
+  switch (status) {
+    case 'queued':
+    case 'running':
+      return 3
+    case 'waiting':
+    case 'paused':
+      if (waitOn === null) return 3
+      return waitOn === 'child' || waitOn === 'slot' ? 0 : 1
+    case 'canceling':
+      return 2
+    case 'succeeded':
+    case 'failed':
+    case 'canceled':
+      return 0
+  }
+}
+
+export const holds = (state: SlotState, mode: LimitMode): boolean =>
+  (state & (mode === 'whole_run' ? 1 : 2)) !== 0
+
+/** Whether the run holds a slot of every limit that it has, so that it may go straight to `queued`. */
+export const holdsAll = (run: Pick<Run, 'status' | 'waitOn' | 'limitModes'>): boolean => {
+  const state = slotState(run.status, run.waitOn)
+  return (
+    (!run.limitModes.includes('w') || holds(state, 'whole_run')) &&
+    (!run.limitModes.includes('h') || holds(state, 'while_held'))
+  )
+}
+
+export const limitKeys = (
+  run: Pick<Run, 'limitOwner' | 'limitGlobal' | 'limitA' | 'limitB'>,
+): string[] =>
+  [run.limitOwner, run.limitGlobal, run.limitA, run.limitB].filter((key) => key !== null)

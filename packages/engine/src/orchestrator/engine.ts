@@ -1,0 +1,322 @@
+// The engine: the store's transitions with their batches, and what follows from each commit. It is what the handler, the
+// direct executors and the loops all call. It holds no truth of its own: everything here can be lost at any moment.
+import { batcher, ItemError } from '../kernel/batcher.ts'
+import type { Batcher } from '../kernel/batcher.ts'
+import { keyedHash } from '../kernel/digest.ts'
+import { Fault } from '../kernel/errors.ts'
+import type { Ports } from '../kernel/ports.ts'
+import type { Catalog, Definition } from '../model/definition.ts'
+import { definitionKey, emptyCatalog } from '../model/definition.ts'
+import type { Follow } from '../model/follow.ts'
+import type { Settings } from '../model/settings.ts'
+import type { PlanContext } from '../model/start.ts'
+import type { WriteAnswer } from '../model/work.ts'
+import { refuse } from '../kernel/outcome.ts'
+import type { Steps, Tx } from '../store/sql.ts'
+import { ask } from '../store/sql.ts'
+import type { Store } from '../store/store.ts'
+import { lockLimits } from '../store/tables/limits.ts'
+import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
+import { allDefinitions, allLanes } from '../store/tables/sessions.ts'
+import type { CancelAnswer, CancelCommand } from '../transitions/cancel.ts'
+import { cancel } from '../transitions/cancel.ts'
+import type { DecideAnswer, DecideCommand } from '../transitions/decide.ts'
+import { decide } from '../transitions/decide.ts'
+import { endAttempts } from '../transitions/end-attempts.ts'
+import type { PauseAnswer } from '../transitions/pause.ts'
+import { pause, resume } from '../transitions/pause.ts'
+import type { RetryAnswer, RetryCommand } from '../transitions/retry.ts'
+import { retry } from '../transitions/retry.ts'
+import { reversion } from '../transitions/reversion.ts'
+import type { SignalAnswer, SignalCommand } from '../transitions/signal.ts'
+import { signal } from '../transitions/signal.ts'
+import type { StartAnswer, StartItem } from '../transitions/start.ts'
+import { knownStarts, start } from '../transitions/start.ts'
+import type { SessionWrite } from '../transitions/write.ts'
+import { write } from '../transitions/write.ts'
+import type { Outcome } from '../kernel/outcome.ts'
+import type { Hub } from './hub.ts'
+import { makeHub } from './hub.ts'
+import type { Lanes } from './lanes.ts'
+import { makeLanes } from './lanes.ts'
+
+export interface Engine {
+  readonly ports: Ports
+  readonly settings: Settings
+  readonly store: Store
+  readonly hub: Hub
+  readonly lanes: Lanes
+  readonly catalog: Catalog
+  readonly generation: number
+  readonly context: PlanContext
+  /** Runs a transition and does what follows from it. */
+  act<T extends { readonly follow: Follow }>(
+    transition: (tx: Tx, context: PlanContext) => Steps<T>,
+  ): Promise<T>
+  read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
+  /** Does what follows from a commit: wakes lanes, admits, applies orders, tells holders and watchers. */
+  follow(follow: Follow): void
+  /** Called when something wants a loop to look soon: `admit`, `orders`, or `wake` at an instant. */
+  onWanted(
+    hear: (what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void,
+  ): void
+  reload(): Promise<void>
+  start(item: StartItem): Promise<StartAnswer>
+  startMany(items: readonly StartItem[]): Promise<readonly StartAnswer[]>
+  write(session: string, item: SessionWrite['write']): Promise<WriteAnswer>
+  signal(command: SignalCommand): Promise<SignalAnswer>
+  decide(command: DecideCommand): Promise<DecideAnswer>
+  cancel(command: CancelCommand): Promise<CancelAnswer>
+  pause(run: string, by: string, why: string | null): Promise<PauseAnswer>
+  resume(run: string, by: string): Promise<PauseAnswer>
+  retry(command: RetryCommand): Promise<RetryAnswer>
+  reversion(
+    run: string,
+    version: string,
+    by: string,
+  ): Promise<Outcome<{ run: string; version: string }>>
+  /** An operator takes a held run from its holder: handed back, claimable at once. */
+  takeFrom(
+    run: string,
+    by: string,
+    reason: string,
+  ): Promise<Outcome<{ run: string; attempt: number; status: string }>>
+  /** Resolves when no batch is collecting or in flight. */
+  idle(): Promise<void>
+}
+
+interface Options {
+  readonly store: Store
+  readonly ports: Ports
+  readonly settings: Settings
+}
+
+/** Opens the engine on a migrated store: reads its definitions, lanes and keys. */
+export const openEngine = async ({ store, ports, settings }: Options): Promise<Engine> => {
+  const hub = makeHub()
+  const lanes = makeLanes()
+  let catalog: Catalog = emptyCatalog
+  let heard:
+    | ((what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void)
+    | null = null
+  const facts = await store.run(function* () {
+    yield* ask(
+      putMetaOnce('input_key', ports.ids.next('own') + ports.ids.next('own')),
+      putMetaOnce('generation', '1'),
+    )
+    const [rows] = yield* ask(allMeta())
+    return new Map(rows.map((row) => [row.name, row.value]))
+  })
+  const inputKey = facts.get('input_key') ?? ''
+
+  const reload = async (): Promise<void> => {
+    const { definitions, known, global } = await store.read(function* () {
+      const [definitions, known, global] = yield* ask(
+        allDefinitions(),
+        allLanes(),
+        lockLimits(['global']),
+      )
+      return { definitions, known, global }
+    })
+    for (const { lane } of known) lanes.add(lane)
+    const row = global[0]
+    catalog = {
+      definitions: new Map(
+        definitions.map((each) => [
+          definitionKey(each.workflow, each.version),
+          JSON.parse(each.definition) as Definition,
+        ]),
+      ),
+      current: new Map(definitions.map((each) => [each.workflow, each.current_version])),
+      globalLimit: (row?.operator_value ?? row?.code_value ?? null) !== null,
+    }
+  }
+  await reload()
+
+  const engine: Engine = {
+    ports,
+    settings,
+    store,
+    hub,
+    lanes,
+    get catalog() {
+      return catalog
+    },
+    generation: Number(facts.get('generation') ?? '1'),
+    get context() {
+      return { catalog, settings, hash: (text: string) => keyedHash(inputKey, text) }
+    },
+    async act(transition) {
+      const { context } = engine
+      const answer = await store.run((tx) => transition(tx, context))
+      engine.follow(answer.follow)
+      return answer
+    },
+    read: (transition) => store.read(transition),
+    follow(follow) {
+      for (const [lane, at] of follow.lanes) {
+        lanes.wake(lane, at)
+        hub.lane(lane)
+      }
+      for (const { session, ...told } of follow.told) hub.tell(session, told)
+      for (const run of follow.changed) hub.changed(run)
+      if (follow.admit.size > 0) heard?.('admit', follow.admit, null)
+      if (follow.orders) heard?.('orders', follow.admit, null)
+      if (follow.readyAt !== null) heard?.('wake', follow.admit, follow.readyAt)
+    },
+    onWanted(hear) {
+      heard = hear
+    },
+    reload,
+    start: (item) => starts.add(item),
+    startMany: (items) => startBatch(items),
+    write: (session, item) => writes.add({ session, write: item }),
+    async signal(command) {
+      return (await engine.act((tx) => signal(tx, command, settings))).answer
+    },
+    async decide(command) {
+      return (await engine.act((tx) => decide(tx, command, settings))).answer
+    },
+    async cancel(command) {
+      return (await engine.act((tx, context) => cancel(tx, command, context))).answer
+    },
+    async pause(run, by, why) {
+      return (await engine.act((tx) => pause(tx, run, by, why))).answer
+    },
+    async resume(run, by) {
+      return (await engine.act((tx) => resume(tx, run, by))).answer
+    },
+    async retry(command) {
+      return (await engine.act((tx, context) => retry(tx, command, context))).answer
+    },
+    async reversion(run, version, by) {
+      return (await engine.act((tx, context) => reversion(tx, run, version, by, context))).answer
+    },
+    async takeFrom(run, by, reason) {
+      const { ended } = await engine.act((tx, context) =>
+        endAttempts(
+          tx,
+          [
+            {
+              run,
+              attempt: null,
+              session: null,
+              end: () => ({ kind: 'hand_back', reason: 'operator' }),
+              event: { kind: 'attempt.taken_from', actor: by, data: { reason } },
+              note: `taken back by ${by}: ${reason}`,
+            },
+          ],
+          context,
+        ),
+      )
+      const [first] = ended
+      if (!first) return refuse('not_held', `nobody holds ${run}`, { run })
+      hub.tell(first.session, {
+        run,
+        attempt: first.attempt,
+        directive: 'cancel',
+        note: `taken back by ${by}`,
+      })
+      return { ok: true, run, attempt: first.attempt, status: first.status }
+    },
+    async idle() {
+      await starts.idle()
+      await writes.idle()
+    },
+  }
+
+  const startBatch = async (items: readonly StartItem[]): Promise<StartAnswer[]> => {
+    const { answers } = await engine.act((tx, context) => start(tx, items, context, lanes.known))
+    const known = answers.flatMap((answer, at) =>
+      answer === 'known' ? [{ item: items[at] as StartItem, at }] : [],
+    )
+    const out = answers.map((answer) => answer as StartAnswer)
+    if (known.length > 0) {
+      const found = await store.read((tx) =>
+        knownStarts(
+          tx,
+          known.map(({ item }) => item),
+          engine.context,
+        ),
+      )
+      known.forEach(({ at }, i) => {
+        out[at] = found[i] as StartAnswer
+      })
+    }
+    return out
+  }
+  const starts: Batcher<StartItem, StartAnswer> = batcher(ports.timers, (items) =>
+    singly(items, startBatch),
+  )
+
+  const writeBatch = async (
+    items: readonly SessionWrite[],
+  ): Promise<(WriteAnswer | ItemError)[]> => {
+    const answers: (WriteAnswer | ItemError | 'busy')[] = []
+    // a run's second write in one flush is applied after its first
+    for (const round of rounds(items)) {
+      const done = await singly(
+        round,
+        async (part) => (await engine.act((tx, context) => write(tx, part, context))).answers,
+      )
+      round.forEach((item, i) => {
+        answers[items.indexOf(item)] = done[i] ?? 'busy'
+      })
+    }
+    const busy = items.flatMap((item, at) => (answers[at] === 'busy' ? [{ item, at }] : []))
+    for (let i = 0; i < busy.length; i += 4)
+      await Promise.all(
+        busy.slice(i, i + 4).map(async ({ item, at }) => {
+          answers[at] = await alone(item)
+        }),
+      )
+    return answers as (WriteAnswer | ItemError)[]
+  }
+  const alone = async (item: SessionWrite): Promise<WriteAnswer | ItemError> => {
+    try {
+      const { answers } = await engine.act((tx, context) => write(tx, [item], context, 'wait'))
+      const [answer] = answers
+      if (answer !== undefined && answer !== 'busy') return answer
+      return refuse('not_found', `there is no run ${item.write.run}`, { run: item.write.run })
+    } catch (error) {
+      return new ItemError(error)
+    }
+  }
+  const writes: Batcher<SessionWrite, WriteAnswer> = batcher(ports.timers, writeBatch)
+
+  return engine
+}
+
+/** Each run at most once in a round; later writes of the same run go to later rounds. */
+const rounds = (items: readonly SessionWrite[]): SessionWrite[][] => {
+  const out: SessionWrite[][] = []
+  const seen = new Map<string, number>()
+  for (const item of items) {
+    const at = seen.get(item.write.run) ?? 0
+    seen.set(item.write.run, at + 1)
+    ;(out[at] ??= []).push(item)
+  }
+  return out
+}
+
+/** A data error in a batch re-runs its items one by one, so that one bad item harms no other (RAIL-09). */
+const singly = async <I, O>(
+  items: readonly I[],
+  run: (items: readonly I[]) => Promise<readonly O[]>,
+): Promise<(O | ItemError)[]> => {
+  try {
+    return [...(await run(items))]
+  } catch (error) {
+    if (error instanceof Fault || items.length === 1) throw error
+    const answers: (O | ItemError)[] = []
+    for (const item of items) {
+      try {
+        const [answer] = await run([item])
+        answers.push(answer as O)
+      } catch (each) {
+        answers.push(new ItemError(each))
+      }
+    }
+    return answers
+  }
+}

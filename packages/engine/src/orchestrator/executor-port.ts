@@ -1,0 +1,248 @@
+// The engine as executors see it, without a wire between: the direct way in. The HTTP routes call the same functions.
+import { refuse } from '../kernel/outcome.ts'
+import { mustFit } from '../model/start.ts'
+import type {
+  ClaimAnswer,
+  ExecutorPort,
+  RegisterAnswer,
+  RenewAnswer,
+  RenewRequest,
+} from '../model/work.ts'
+import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
+import { ask } from '../store/sql.ts'
+import { stepsAfter } from '../store/tables/journal.ts'
+import { heldBy } from '../store/tables/runs.ts'
+import { liveSessions } from '../store/tables/sessions.ts'
+import { claim, entryOf } from '../transitions/claim.ts'
+import { closeSession } from '../transitions/end-session.ts'
+import { endAttempts } from '../transitions/end-attempts.ts'
+import { unpark } from '../transitions/park.ts'
+import { register } from '../transitions/register.ts'
+import { renew } from '../transitions/renew.ts'
+import type { Engine } from './engine.ts'
+import type { Serves } from '../queries/lines.ts'
+import { parseLane, serves, servesOf } from '../queries/lines.ts'
+
+const JOURNAL_PAGE = 2_000
+
+export interface PortOptions {
+  /** Names the process that owns the store; sessions of embedded executors live and die with it. */
+  readonly process: string
+  readonly embedded: boolean
+}
+
+export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort => {
+  const { settings, hub, lanes, ports } = engine
+  const known = new Map<string, Serves>()
+
+  const servesFor = async (session: string): Promise<Serves | undefined> => {
+    const kept = known.get(session)
+    if (kept) return kept
+    const all = await engine.read(function* () {
+      return (yield* ask(liveSessions()))[0]
+    })
+    for (const row of all) known.set(row.id, servesOf(row))
+    return known.get(session)
+  }
+
+  const applyRenewal = async (request: RenewRequest): Promise<boolean> => {
+    if (request.letGo.length > 0)
+      await engine.act((tx, context) =>
+        endAttempts(
+          tx,
+          request.letGo.map(({ run, attempt, reason }) => ({
+            run,
+            attempt,
+            session: request.session,
+            end: () => ({ kind: 'hand_back' as const, reason }),
+            event: null,
+            note: `listed in a renewal: ${reason}`,
+          })),
+          context,
+        ),
+      )
+    if (!request.held) return false
+    const { claim: upTo } = request.held
+    const held = await engine.read(function* () {
+      return (yield* ask(heldBy(request.session, upTo)))[0]
+    })
+    const here = held.map((row) => ({ run: row.id, attempt: row.attempt }))
+    if ('digest' in request.held) return request.held.digest !== heldDigest(here)
+    const theirs = new Set(request.held.runs.map(({ run, attempt }) => `${run}#${attempt}`))
+    const unknown = here.filter(({ run, attempt }) => !theirs.has(`${run}#${attempt}`))
+    if (unknown.length > 0)
+      await engine.act((tx, context) =>
+        endAttempts(
+          tx,
+          unknown.map(({ run, attempt }) => ({
+            run,
+            attempt,
+            session: request.session,
+            end: () => ({ kind: 'hand_back' as const, reason: 'unknown_here' }),
+            event: { kind: 'attempt.unknown_here', actor: request.session, data: { attempt } },
+            note: 'its session does not know it',
+          })),
+          context,
+        ),
+      )
+    return false
+  }
+
+  return {
+    async register(request): Promise<RegisterAnswer> {
+      if (request.protocol !== PROTOCOL_VERSION)
+        return refuse(
+          'incompatible_protocol',
+          `the executor (build ${request.build}) speaks protocol ${request.protocol}, this server ${PROTOCOL_VERSION}; upgrade the ${request.protocol < PROTOCOL_VERSION ? 'executor' : 'server'}`,
+          { executor: request.protocol, server: PROTOCOL_VERSION },
+        )
+      for (const definition of request.definitions) mustFit(definition)
+      const what: Serves = {
+        queues: request.queues,
+        labels: request.labels,
+        workflows: request.definitions.map(({ workflow, version, queue }) => ({
+          workflow,
+          version,
+          queue,
+        })),
+      }
+      const answer = await engine.store.run((tx) =>
+        register(
+          tx,
+          {
+            id: request.session,
+            embedded: options.embedded ? 1 : 0,
+            process: options.embedded ? options.process : `${request.host}:${request.pid}`,
+            host: request.host,
+            pid: request.pid,
+            build: request.build,
+            queues: JSON.stringify(what.queues),
+            labels: JSON.stringify(what.labels),
+            workflows: JSON.stringify(what.workflows),
+            capacity: request.capacity,
+            lease_ms: settings.leaseMs,
+          },
+          request.definitions,
+          request.queues,
+        ),
+      )
+      if (!answer.ok) return answer
+      await engine.reload()
+      known.set(request.session, what)
+      for (const lane of [...lanes.known].filter((each) => serves(what, parseLane(each)))) {
+        for (;;) {
+          const { count } = await engine.act((tx) => unpark(tx, lane, 500))
+          if (count < 500) break
+        }
+      }
+      return {
+        ok: true,
+        session: request.session,
+        now: answer.session.created_at,
+        generation: engine.generation,
+        leaseMs: settings.leaseMs,
+        renewMs: settings.renewMs,
+        embedded: options.embedded,
+        limits: {
+          payloadMax: settings.payloadMax,
+          entriesMax: settings.entriesMax,
+          journalMax: settings.journalMax,
+          limitGraceMs: settings.limitGraceMs,
+          childrenMax: settings.childrenMax,
+        },
+      }
+    },
+
+    async claim(request, signal): Promise<ClaimAnswer> {
+      const what = await servesFor(request.session)
+      if (!what)
+        return refuse(
+          'session_ended',
+          `there is no live session ${request.session}; register anew`,
+          { session: request.session },
+        )
+      const asked = await laneWithWork(engine, request.session, what, request.waitMs, signal)
+      const answer = await engine.store.run((tx) =>
+        claim(tx, { ...request, lanes: asked }, settings),
+      )
+      if (!answer.ok) {
+        if (answer.code === 'session_ended') known.delete(request.session)
+        return answer
+      }
+      if (!answer.repeated) lanes.found(asked, answer.taken, request.most, answer.runs.length)
+      for (const run of answer.runs) hub.changed(run.run)
+      return {
+        ok: true,
+        claim: request.claim,
+        runs: answer.runs,
+        now: ports.time.now(),
+        leaseUntil: answer.leaseUntil,
+        more: answer.runs.length >= request.most,
+      }
+    },
+
+    async journal(_session, run, after) {
+      const rows = await engine.read(function* () {
+        return (yield* ask(stepsAfter(run, after, JOURNAL_PAGE)))[0]
+      })
+      return rows.map(entryOf)
+    },
+
+    write: (session, item) => engine.write(session, item),
+
+    async renew(request): Promise<RenewAnswer> {
+      const answer = await engine.store.run((tx) =>
+        renew(tx, request.session, request.status, request.draining),
+      )
+      if (!answer.ok) {
+        known.delete(request.session)
+        return answer
+      }
+      const wantsList = await applyRenewal(request)
+      return {
+        ok: true,
+        now: answer.now,
+        leaseUntil: answer.session.lease_until,
+        told: answer.told,
+        wantsList,
+      }
+    },
+
+    async close(request) {
+      const { handedBack } = await engine.act((tx, context) =>
+        closeSession(tx, request.session, request.reason, context),
+      )
+      known.delete(request.session)
+      return { ok: true, handedBack }
+    },
+
+    listen: (session, tell) => hub.onTold(session, tell),
+  }
+}
+
+/** Waits until a lane that the session serves may hold something, or the time is over. */
+const laneWithWork = (
+  engine: Engine,
+  session: string,
+  what: Serves,
+  waitMs: number,
+  signal: AbortSignal | undefined,
+): Promise<{ lane: string; from: { rank: number; id: string } }[]> => {
+  const found = engine.lanes.look(session, what)
+  if (found.length > 0 || waitMs <= 0 || signal?.aborted === true) return Promise.resolve(found)
+  return new Promise((resolve) => {
+    const done = (lanes: { lane: string; from: { rank: number; id: string } }[]): void => {
+      cancel()
+      stop()
+      signal?.removeEventListener('abort', onAbort)
+      resolve(lanes)
+    }
+    const onAbort = (): void => done([])
+    const stop = engine.hub.onLane(() => {
+      const now = engine.lanes.look(session, what)
+      if (now.length > 0) done(now)
+    })
+    const cancel = engine.ports.timers.after(waitMs, () => done(engine.lanes.look(session, what)))
+    signal?.addEventListener('abort', onAbort, { once: true })
+  })
+}

@@ -1,0 +1,51 @@
+// Signals inside this process: which lanes may have work, which sessions are to be told what, which runs have changed.
+// All of them are hints; whoever waits here also looks for itself now and then.
+import type { Told } from '../model/work.ts'
+
+export interface Hub {
+  /** A run of this lane became claimable. */
+  lane(lane: string): void
+  onLane(hear: (lane: string) => void): () => void
+  tell(session: string, told: Told): void
+  onTold(session: string, hear: (told: Told) => void): () => void
+  changed(run: string): void
+  /** `run` null hears of every run. */
+  onChanged(run: string | null, hear: (run: string) => void): () => void
+}
+
+type Hear<T> = (value: T) => void
+
+const listeners = <T>() => {
+  const all = new Map<string, Set<Hear<T>>>()
+  return {
+    add(key: string, hear: Hear<T>): () => void {
+      const set = all.get(key) ?? new Set()
+      all.set(key, set)
+      set.add(hear)
+      return () => {
+        set.delete(hear)
+        if (set.size === 0 && all.get(key) === set) all.delete(key)
+      }
+    },
+    call(key: string, value: T): void {
+      for (const hear of all.get(key) ?? []) hear(value)
+    },
+  }
+}
+
+export const makeHub = (): Hub => {
+  const lanes = listeners<string>()
+  const sessions = listeners<Told>()
+  const runs = listeners<string>()
+  return {
+    lane: (lane) => lanes.call('', lane),
+    onLane: (hear) => lanes.add('', hear),
+    tell: (session, told) => sessions.call(session, told),
+    onTold: (session, hear) => sessions.add(session, hear),
+    changed(run) {
+      runs.call(run, run)
+      runs.call('', run)
+    },
+    onChanged: (run, hear) => runs.add(run ?? '', hear),
+  }
+}

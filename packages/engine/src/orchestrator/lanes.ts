@@ -1,0 +1,92 @@
+// Where claims look. A lane is (queue, workflow, version, labels); for each this keeps the lowest place that may still be
+// queued and whether it may hold anything at all. Both are hints, forgotten once a second so that what they missed is found.
+import type { Lane, Serves } from '../queries/lines.ts'
+import { parseLane, serves } from '../queries/lines.ts'
+
+export interface Place {
+  readonly rank: number
+  readonly id: string
+}
+const START: Place = { rank: -1e300, id: '' }
+
+interface LaneState extends Lane {
+  readonly lane: string
+  from: Place
+  maybe: boolean
+}
+
+export interface Lanes {
+  readonly known: ReadonlySet<string>
+  add(lane: string): void
+  /** A run at this place became claimable. */
+  wake(lane: string, at: Place): void
+  /** The lanes that this session serves and that may hold something, in an order that goes round. */
+  look(session: string, serves: Serves): { lane: string; from: Place }[]
+  /** What a claim of these lanes found. */
+  found(
+    asked: readonly { lane: string }[],
+    taken: ReadonlyMap<string, Place & { count: number }>,
+    most: number,
+    count: number,
+  ): void
+  /** Looks from the start again in every lane, and in these, which hold something, at all. */
+  refresh(withWork: Iterable<string>): void
+}
+
+export const makeLanes = (): Lanes => {
+  const states = new Map<string, LaneState>()
+  const known = new Set<string>()
+  const matches = new Map<string, { size: number; lanes: LaneState[] }>()
+  let turn = 0
+
+  const stateOf = (lane: string): LaneState => {
+    const found = states.get(lane)
+    if (found) return found
+    const made: LaneState = { lane, ...parseLane(lane), from: START, maybe: true }
+    states.set(lane, made)
+    known.add(lane)
+    return made
+  }
+
+  const matching = (session: string, what: Serves): LaneState[] => {
+    const kept = matches.get(session)
+    if (kept && kept.size === states.size) return kept.lanes
+    const lanes = [...states.values()].filter((lane) => serves(what, lane))
+    if (matches.size > 10_000) matches.clear()
+    matches.set(session, { size: states.size, lanes })
+    return lanes
+  }
+
+  return {
+    known,
+    add: (lane) => void stateOf(lane),
+    wake(lane, at) {
+      const state = stateOf(lane)
+      state.maybe = true
+      if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
+        state.from = at
+    },
+    look(session, what) {
+      const mine = matching(session, what).filter((lane) => lane.maybe)
+      turn += 1
+      const first = mine.length === 0 ? 0 : turn % mine.length
+      return [...mine.slice(first), ...mine.slice(0, first)].map(({ lane, from }) => ({
+        lane,
+        from,
+      }))
+    },
+    found(asked, taken, most, count) {
+      for (const { lane } of asked) {
+        const state = stateOf(lane)
+        const got = taken.get(lane)
+        // a claim that stopped for want of room says nothing of what is left
+        if (got) state.from = { rank: got.rank, id: got.id }
+        if (count < most) state.maybe = false
+      }
+    },
+    refresh(withWork) {
+      for (const state of states.values()) state.from = START
+      for (const lane of withWork) stateOf(lane).maybe = true
+    },
+  }
+}

@@ -1,0 +1,64 @@
+// The loops of one process, wired to what commits want of them.
+import { admitWaiting } from '../maintenance/admit-waiting.ts'
+import { applyOrders } from '../maintenance/apply-orders.ts'
+import { enforceTimeLimits } from '../maintenance/enforce-limits.ts'
+import type { Loop } from '../maintenance/loop.ts'
+import { startLoop } from '../maintenance/loop.ts'
+import { parkUnserved } from '../maintenance/park-unserved.ts'
+import { pruneEnded } from '../maintenance/prune-ended.ts'
+import { reapSessions } from '../maintenance/reap-sessions.ts'
+import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
+import { wakeDue } from '../maintenance/wake-due.ts'
+import { servedLanes } from '../queries/lines.ts'
+import type { Engine } from './engine.ts'
+
+export interface Loops {
+  readonly all: readonly Loop[]
+  stop(): Promise<void>
+}
+
+export const startLoops = (engine: Engine): Loops => {
+  const { sweepMs } = engine.settings
+  const line = admitWaiting()
+  const admit = startLoop(line, engine)
+  const orders = startLoop(applyOrders, engine)
+  const wake = startLoop(wakeDue, engine)
+  /** The poll: what no wake-up told of is found within a second. */
+  const poll = startLoop(
+    {
+      name: 'poll-lanes',
+      intervalMs: engine.settings.pollMs,
+      async pass() {
+        const queued = (await engine.read(servedLanes)).filter((lane) => lane.queued)
+        engine.lanes.refresh(queued.map(({ lane }) => lane))
+        for (const { lane } of queued) engine.hub.lane(lane)
+        return { examined: queued.length, acted: queued.length }
+      },
+    },
+    engine,
+  )
+  const all = [
+    admit,
+    orders,
+    wake,
+    poll,
+    startLoop(reapSessions(sweepMs), engine),
+    startLoop(enforceTimeLimits(sweepMs), engine),
+    startLoop(reconcileFamilies(sweepMs), engine),
+    startLoop(parkUnserved(sweepMs), engine),
+    startLoop(pruneEnded(), engine),
+  ]
+  engine.onWanted((what, keys, at) => {
+    if (what === 'admit') {
+      line.want(keys)
+      admit.soon()
+    } else if (what === 'orders') orders.soon()
+    else if (at !== null) wake.at(at)
+  })
+  return {
+    all,
+    async stop() {
+      await Promise.all(all.map((loop) => loop.stop()))
+    },
+  }
+}

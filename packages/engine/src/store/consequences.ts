@@ -1,0 +1,132 @@
+// What a run's new state brings with it, in the same transaction: an end closes waits and approvals, orders the end of
+// children and the parent's wake, and starts the workflow named for it; a freed slot and a due run are told as hints.
+import type { Follow } from '../model/follow.ts'
+import { wakes } from '../model/follow.ts'
+import type { Run } from '../model/run.ts'
+import { isTerminal } from '../model/run.ts'
+import { limitKeys, slotState } from '../model/slots.ts'
+import type { PlanContext } from '../model/start.ts'
+import { planStart } from '../model/start.ts'
+import type { Wait } from '../model/wait.ts'
+import type { Statement, Steps } from './sql.ts'
+import { ask } from './sql.ts'
+import { insertOrders, orderChildrenToEnd } from './tables/orders.ts'
+import { insertRuns, payloadsOf } from './tables/runs.ts'
+import { cancelApprovals, closeWaits, decideApprovals } from './tables/waits.ts'
+
+export interface Ended {
+  readonly run: Run
+  readonly output: string | null
+  readonly error: string | null
+}
+
+/** Notes in `follow` what the move from `before` to `run` makes possible for others. */
+export const follows = (follow: Follow, before: Run, run: Run): void => {
+  follow.changed.push(run.id)
+  if (run.status === 'queued') wakes(follow, run)
+  if (isTerminal(run.status)) follow.ended.push(run.id)
+  if (run.limitModes !== '') {
+    const was = slotState(before.status, before.waitOn)
+    const is = slotState(run.status, run.waitOn)
+    if (
+      (was & ~is) !== 0 ||
+      (run.status === 'waiting' && run.waitOn === 'slot' && run.readyAt === null)
+    )
+      for (const key of limitKeys(run)) follow.admit.add(key)
+  }
+  if (
+    run.status === 'waiting' &&
+    run.readyAt !== null &&
+    (follow.readyAt === null || run.readyAt < follow.readyAt)
+  )
+    follow.readyAt = run.readyAt
+}
+
+/** The statements that belong to these ends; reads the inputs that it must hand on. */
+export function* consequences(
+  ended: readonly Ended[],
+  follow: Follow,
+  context: PlanContext,
+): Steps<Statement[]> {
+  const statements: Statement[] = []
+  const waited = ended.filter(({ run }) => run.waits > 0).map(({ run }) => run.id)
+  if (waited.length > 0) statements.push(closeWaits(waited), cancelApprovals(waited))
+  // children outlive a run that is continued: they belong to the series
+  const parents = ended.filter(({ run }) => run.children > 0 && run.reason !== 'continued')
+  if (parents.length > 0)
+    statements.push(
+      orderChildrenToEnd(
+        parents.map(({ run }) => ({
+          run: run.id,
+          payload: JSON.stringify({ by: 'parent', reason: `its parent ${run.id} ${run.status}` }),
+        })),
+      ),
+    )
+  const told = ended.filter(
+    ({ run }) => run.parent !== null && run.awaited === 1 && run.reason !== 'continued',
+  )
+  if (told.length > 0)
+    statements.push(
+      insertOrders(
+        told.map(({ run }) => ({
+          id: `child:${run.id}`,
+          kind: 'child_ended' as const,
+          run: run.parent ?? '',
+          payload: JSON.stringify({ key: run.parentKey, child: run.id, series: run.series }),
+        })),
+      ),
+    )
+  if (parents.length > 0 || told.length > 0) follow.orders = true
+  const handlers = ended.filter(({ run }) => run.onEnd !== null && run.status !== 'succeeded')
+  if (handlers.length > 0) {
+    const [payloads] = yield* ask(payloadsOf(handlers.map(({ run }) => run.id)))
+    for (const { run, error } of handlers) {
+      const input = payloads.find((row) => row.id === run.id)?.input ?? null
+      const outcome = planStart(
+        {
+          id: `${run.id}_end`,
+          workflow: run.onEnd ?? '',
+          input: JSON.stringify({
+            run: run.id,
+            workflow: run.workflow,
+            outcome: run.status,
+            reason: run.reason,
+            error: error === null ? null : (JSON.parse(error) as unknown),
+            input: input === null ? null : (JSON.parse(input) as unknown),
+          }),
+          owner: run.owner,
+          queue: null,
+        },
+        { onEndOf: run.id },
+        context,
+      )
+      if (!outcome.ok) continue
+      statements.push(insertRuns([outcome.planned.run]))
+      wakes(follow, { lane: outcome.planned.run.lane, rank: 0, id: '' })
+    }
+  }
+  return statements
+}
+
+/** An approval follows its wait: it lapses with it, and is canceled when the wait is closed. */
+export const approvalsSettled = (
+  changed: readonly Wait[],
+  rev: (run: string) => number,
+): Statement[] => {
+  const settled = changed.filter(
+    (wait) => wait.kind === 'approval' && (wait.state === 'lapsed' || wait.state === 'closed'),
+  )
+  if (settled.length === 0) return []
+  return [
+    decideApprovals(
+      settled.map((wait) => ({
+        id: wait.name ?? '',
+        state: wait.state === 'lapsed' ? 'lapsed' : 'canceled',
+        decided_by: null,
+        reason: wait.state === 'lapsed' ? 'the deadline passed' : 'the run no longer asks',
+        payload: null,
+        rev: rev(wait.run),
+      })),
+    ),
+  ]
+}

@@ -1,0 +1,42 @@
+// The four clauses in which the two databases differ, and no more:
+//   {now}                    the store's clock, integer milliseconds
+//   {lock r} {lock r skip}   lock the rows read (empty on SQLite, which has one writer)
+//   {rows $1 as b: a text, n int}   a batch: the columns of the JSON array in $1
+//   {clustered}              a table kept in the order of its primary key (schema only)
+
+const ROWS = /\{rows (\$\d+) as (\w+):\s*([^}]*)\}/g
+
+const columns = (list: string): { name: string; type: string }[] =>
+  list.split(',').map((column) => {
+    const [name = '', ...type] = column.trim().split(/\s+/)
+    return { name, type: type.join(' ') }
+  })
+
+/** SQLite has no clock that a test could set: `{now}` is the parameter after the last, which the driver binds. */
+export const sqliteText = (text: string): string => {
+  const last = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map((found) => Number(found[1])))
+  return text
+    .replace(ROWS, (_all, param: string, alias: string, list: string) => {
+      const picked = columns(list).map(({ name }) => `value->>'${name}' as ${name}`)
+      return `(select ${picked.join(', ')} from json_each(${param})) as ${alias}`
+    })
+    .replace(/\{lock \w+( skip)?\}/g, '')
+    .replace(/\{clustered\}/g, ' without rowid')
+    .replace(/\{now\}/g, `?${last + 1}`)
+    .replace(/\$(\d+)/g, '?$1')
+}
+
+export const postgresText = (text: string): string =>
+  text
+    .replace(
+      ROWS,
+      (_all, param: string, alias: string, list: string) =>
+        `json_to_recordset(${param}::json) as ${alias}(${list})`,
+    )
+    .replace(
+      /\{lock (\w+)( skip)?\}/g,
+      (_all, table: string, skip: string | undefined) =>
+        `for no key update of ${table}${skip ? ' skip locked' : ''}`,
+    )
+    .replace(/\{clustered\}/g, '')
+    .replace(/\{now\}/g, `(date_part('epoch', statement_timestamp()) * 1000)::bigint`)

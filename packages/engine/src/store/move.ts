@@ -1,0 +1,382 @@
+// The one place that writes a run's state columns. A transition locks its runs, decides with pure functions of the
+// model, and writes whole states here, each guarded by the `rev` that it read: a row that moved meanwhile is not written.
+import type { Run, RunStatus, WaitOn } from '../model/run.ts'
+import type { Statement } from './sql.ts'
+import { rows, sql, statement } from './sql.ts'
+
+/** A run's state columns as the database names them. */
+export interface RunRow {
+  readonly id: string
+  readonly workflow: string
+  readonly version: string
+  readonly queue: string
+  readonly labels: string
+  readonly lane: string
+  readonly priority: number
+  readonly tag: number
+  readonly rank: number
+  readonly owner: string
+  readonly key: string | null
+  readonly status: string
+  readonly wait_on: string | null
+  readonly reason: string | null
+  readonly note: string | null
+  readonly attempt: number
+  readonly session: string | null
+  readonly claim: number | null
+  readonly leased_at: number | null
+  readonly entries: number
+  readonly journal_bytes: number
+  readonly rev: number
+  readonly created_at: number
+  readonly ready_at: number | null
+  readonly progress_at: number | null
+  readonly ended_at: number | null
+  readonly deadline: number | null
+  readonly attempt_limit_ms: number | null
+  readonly attempt_deadline: number | null
+  readonly start_by: number | null
+  readonly cancel_requested_at: number | null
+  readonly cancel_by: string | null
+  readonly pause_requested_at: number | null
+  readonly pause_by: string | null
+  readonly losses: number
+  readonly suspect_since: number | null
+  readonly hand_backs: number
+  readonly failures: number
+  readonly resumed: number
+  readonly parent: string | null
+  readonly parent_key: string | null
+  readonly awaited: number
+  readonly on_parent_end: string
+  readonly depth: number
+  readonly root: string
+  readonly children: number
+  readonly waits: number
+  readonly retry_of: string | null
+  readonly series: string
+  readonly on_end: string | null
+  readonly on_end_of: string | null
+  readonly limit_owner: string | null
+  readonly limit_global: string | null
+  readonly limit_a: string | null
+  readonly limit_b: string | null
+  readonly limit_modes: string
+  readonly units: number
+}
+
+export const runOf = (row: RunRow): Run => ({
+  id: row.id,
+  workflow: row.workflow,
+  version: row.version,
+  queue: row.queue,
+  labels: row.labels === '[]' ? NONE : (JSON.parse(row.labels) as string[]),
+  lane: row.lane,
+  priority: row.priority,
+  tag: row.tag,
+  rank: row.rank,
+  owner: row.owner,
+  key: row.key,
+  status: row.status as RunStatus,
+  waitOn: row.wait_on as WaitOn | null,
+  reason: row.reason,
+  note: row.note,
+  attempt: row.attempt,
+  session: row.session,
+  claim: row.claim,
+  leasedAt: row.leased_at,
+  entries: row.entries,
+  journalBytes: row.journal_bytes,
+  rev: row.rev,
+  createdAt: row.created_at,
+  readyAt: row.ready_at,
+  progressAt: row.progress_at,
+  endedAt: row.ended_at,
+  deadline: row.deadline,
+  attemptLimitMs: row.attempt_limit_ms,
+  attemptDeadline: row.attempt_deadline,
+  startBy: row.start_by,
+  cancelRequestedAt: row.cancel_requested_at,
+  cancelBy: row.cancel_by,
+  pauseRequestedAt: row.pause_requested_at,
+  pauseBy: row.pause_by,
+  losses: row.losses,
+  suspectSince: row.suspect_since,
+  handBacks: row.hand_backs,
+  failures: row.failures,
+  resumed: row.resumed,
+  parent: row.parent,
+  parentKey: row.parent_key,
+  awaited: row.awaited,
+  onParentEnd: row.on_parent_end as Run['onParentEnd'],
+  depth: row.depth,
+  root: row.root,
+  children: row.children,
+  waits: row.waits,
+  retryOf: row.retry_of,
+  series: row.series,
+  onEnd: row.on_end,
+  onEndOf: row.on_end_of,
+  limitOwner: row.limit_owner,
+  limitGlobal: row.limit_global,
+  limitA: row.limit_a,
+  limitB: row.limit_b,
+  limitModes: row.limit_modes as Run['limitModes'],
+  units: row.units,
+})
+
+const NONE: readonly string[] = []
+
+const rowOf = (run: Run): Omit<RunRow, ImmutableColumn> & { readonly id: string } => ({
+  id: run.id,
+  version: run.version,
+  lane: run.lane,
+  priority: run.priority,
+  tag: run.tag,
+  rank: run.rank,
+  status: run.status,
+  wait_on: run.waitOn,
+  reason: run.reason,
+  note: run.note,
+  attempt: run.attempt,
+  session: run.session,
+  claim: run.claim,
+  leased_at: run.leasedAt,
+  entries: run.entries,
+  journal_bytes: run.journalBytes,
+  rev: run.rev,
+  ready_at: run.readyAt,
+  progress_at: run.progressAt,
+  ended_at: run.endedAt,
+  attempt_deadline: run.attemptDeadline,
+  cancel_requested_at: run.cancelRequestedAt,
+  cancel_by: run.cancelBy,
+  pause_requested_at: run.pauseRequestedAt,
+  pause_by: run.pauseBy,
+  losses: run.losses,
+  suspect_since: run.suspectSince,
+  hand_backs: run.handBacks,
+  failures: run.failures,
+  resumed: run.resumed,
+  parent: run.parent,
+  parent_key: run.parentKey,
+  children: run.children,
+  waits: run.waits,
+  limit_owner: run.limitOwner,
+  limit_global: run.limitGlobal,
+  limit_a: run.limitA,
+  limit_b: run.limitB,
+  limit_modes: run.limitModes,
+})
+
+type ImmutableColumn =
+  | 'id'
+  | 'workflow'
+  | 'queue'
+  | 'labels'
+  | 'owner'
+  | 'key'
+  | 'created_at'
+  | 'deadline'
+  | 'attempt_limit_ms'
+  | 'start_by'
+  | 'awaited'
+  | 'on_parent_end'
+  | 'depth'
+  | 'root'
+  | 'retry_of'
+  | 'series'
+  | 'on_end'
+  | 'on_end_of'
+  | 'units'
+
+/** Every state column of the row alias `r`, for the statements that read whole runs. */
+export const runColumns =
+  'r.id, r.workflow, r.version, r.queue, r.labels, r.lane, r.priority, r.tag, r.rank, r.owner, r.key, r.status, r.wait_on, r.reason, r.note, r.attempt, r.session, r.claim, r.leased_at, r.entries, r.journal_bytes, r.rev, r.created_at, r.ready_at, r.progress_at, r.ended_at, r.deadline, r.attempt_limit_ms, r.attempt_deadline, r.start_by, r.cancel_requested_at, r.cancel_by, r.pause_requested_at, r.pause_by, r.losses, r.suspect_since, r.hand_backs, r.failures, r.resumed, r.parent, r.parent_key, r.awaited, r.on_parent_end, r.depth, r.root, r.children, r.waits, r.retry_of, r.series, r.on_end, r.on_end_of, r.limit_owner, r.limit_global, r.limit_a, r.limit_b, r.limit_modes, r.units'
+
+/** Locks these runs in the order of their ids; one that another transaction has locked is left out. */
+const lockSkipping = sql<RunRow>(
+  'runs.lock_skipping',
+  `select ${runColumns} from {rows $1 as b: run text} join runs r on r.id = b.run order by r.id {lock r skip}`,
+)
+/** As above, but waits for the lock. */
+const lockWaiting = sql<RunRow>(
+  'runs.lock',
+  `select ${runColumns} from {rows $1 as b: run text} join runs r on r.id = b.run order by r.id {lock r}`,
+)
+
+export const lockRuns = (
+  ids: Iterable<string>,
+  busy: 'skip' | 'wait' = 'wait',
+): Statement<RunRow> =>
+  statement(
+    busy === 'skip' ? lockSkipping : lockWaiting,
+    rows([...new Set(ids)].map((run) => ({ run }))),
+  )
+
+const write = sql<{ id: string }>(
+  'runs.write',
+  `update runs set version = b.version, lane = b.lane, priority = b.priority, tag = b.tag, rank = b.rank, status = b.status, wait_on = b.wait_on, reason = b.reason, note = b.note, attempt = b.attempt, session = b.session, claim = b.claim, leased_at = b.leased_at, entries = b.entries, journal_bytes = b.journal_bytes, rev = b.rev, ready_at = b.ready_at, progress_at = b.progress_at, ended_at = b.ended_at, attempt_deadline = b.attempt_deadline, cancel_requested_at = b.cancel_requested_at, cancel_by = b.cancel_by, pause_requested_at = b.pause_requested_at, pause_by = b.pause_by, losses = b.losses, suspect_since = b.suspect_since, hand_backs = b.hand_backs, failures = b.failures, resumed = b.resumed, parent = b.parent, parent_key = b.parent_key, children = b.children, waits = b.waits, limit_owner = b.limit_owner, limit_global = b.limit_global, limit_a = b.limit_a, limit_b = b.limit_b, limit_modes = b.limit_modes
+     from {rows $1 as b: id text, version text, lane text, priority int, tag double precision, rank double precision, status text, wait_on text, reason text, note text, attempt int, session text, claim int, leased_at bigint, entries int, journal_bytes bigint, rev bigint, ready_at bigint, progress_at bigint, ended_at bigint, attempt_deadline bigint, cancel_requested_at bigint, cancel_by text, pause_requested_at bigint, pause_by text, losses int, suspect_since bigint, hand_backs int, failures int, resumed int, parent text, parent_key text, children int, waits int, limit_owner text, limit_global text, limit_a text, limit_b text, limit_modes text}
+    where runs.id = b.id and runs.rev = b.rev - 1 returning runs.id`,
+)
+
+/** Writes these runs as they are after exactly one move each; returns the ids written. */
+export const writeRuns = (runs: readonly Run[]): Statement<{ id: string }> =>
+  statement(write, rows(runs.map(rowOf)))
+
+const progress = sql<{ id: string }>(
+  'runs.progress',
+  `update runs set rev = b.rev, entries = b.entries, journal_bytes = b.journal_bytes, progress_at = b.progress_at, losses = 0, suspect_since = null,
+          hand_backs = 0, children = b.children, waits = b.waits
+     from {rows $1 as b: id text, rev bigint, entries int, journal_bytes bigint, progress_at bigint, children int, waits int}
+    where runs.id = b.id and runs.rev = b.rev - 1 returning runs.id`,
+)
+
+/** A checkpoint's write: new entries, and nothing that the status depends on. */
+export const writeProgress = (runs: readonly Run[]): Statement<{ id: string }> =>
+  statement(
+    progress,
+    rows(
+      runs.map((run) => ({
+        id: run.id,
+        rev: run.rev,
+        entries: run.entries,
+        journal_bytes: run.journalBytes,
+        progress_at: run.progressAt,
+        children: run.children,
+        waits: run.waits,
+      })),
+    ),
+  )
+
+const ends = sql<{ id: string }>(
+  'runs.end',
+  `update runs set rev = b.rev, status = b.status, reason = b.reason, note = b.note, entries = b.entries, journal_bytes = b.journal_bytes,
+          progress_at = b.progress_at, ended_at = b.ended_at, failures = b.failures, losses = b.losses, output = b.output, error = b.error, session = null, claim = null,
+          leased_at = null, attempt_deadline = null, wait_on = null, ready_at = null, pause_requested_at = null, suspect_since = null, resumed = 1,
+          children = b.children, waits = b.waits
+     from {rows $1 as b: id text, rev bigint, status text, reason text, note text, entries int, journal_bytes bigint, progress_at bigint, ended_at bigint,
+           failures int, losses int, output text, error text, children int, waits int}
+    where runs.id = b.id and runs.rev = b.rev - 1 returning runs.id`,
+)
+
+/** The terminal write: status, result and the end of the holding, once. */
+export const writeEnds = (
+  ended: readonly { run: Run; output: string | null; error: string | null }[],
+): Statement<{ id: string }> =>
+  statement(
+    ends,
+    rows(
+      ended.map(({ run, output, error }) => ({
+        id: run.id,
+        rev: run.rev,
+        status: run.status,
+        reason: run.reason,
+        note: run.note,
+        entries: run.entries,
+        journal_bytes: run.journalBytes,
+        progress_at: run.progressAt,
+        ended_at: run.endedAt,
+        failures: run.failures,
+        losses: run.losses,
+        output,
+        error,
+        children: run.children,
+        waits: run.waits,
+      })),
+    ),
+  )
+
+/** What a claim gives its session for each run. */
+export interface ClaimRow {
+  readonly id: string
+  readonly workflow: string
+  readonly version: string
+  readonly attempt: number
+  readonly leased_at: number
+  readonly entries: number
+  readonly waits: number
+  readonly rank: number
+  readonly input: string | null
+  readonly created_at: number
+  readonly deadline: number | null
+  readonly attempt_deadline: number | null
+  readonly failures: number
+  readonly owner: string
+  readonly rev: number
+}
+
+const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.input, runs.created_at,
+      runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev`
+const TAKE = `status = 'running', attempt = runs.attempt + 1, session = $1, claim = $2, leased_at = {now}, rev = runs.rev + 1,
+      reason = null, note = null, attempt_deadline = {now} + runs.attempt_limit_ms`
+/** The session is live, this claim is its newest, and the lane is not paused. */
+const MAY = `exists (select 1 from sessions s where s.id = $1 and s.claim_no = $2 and s.state = 'live')
+      and not exists (select 1 from pauses p join lanes l on l.lane = $3
+          where (p.until is null or p.until > {now}) and ((p.kind = 'queue' and p.name = l.queue) or (p.kind = 'workflow' and p.name = l.workflow)))`
+
+const claimLane = sql<ClaimRow>(
+  'runs.claim',
+  `with pick as materialized (
+     select r.id from runs r
+      where r.lane = $3 and r.status = 'queued' and (r.rank, r.id) >= ($4, $5) and r.suspect_since is null and ${MAY}
+        and not exists (select 1 from runs h where h.session = $1 and h.suspect_since is not null)
+        and not exists (select 1 from runs w where w.lane = $3 and w.suspect_since < {now} - $7 and w.status = 'queued')
+        and r.id not in (select x.run from {rows $8 as x: run text})
+      order by r.lane, r.rank, r.id
+      limit (select case when c.n < $6 then $6 - c.n else 0 end from (select count(*) as n from runs h where h.session = $1 and h.claim = $2) c) {lock r skip})
+   update runs set ${TAKE} from pick where runs.id = pick.id returning ${CLAIMED}`,
+)
+
+/** A run that was lost twice in a row goes only to a session that holds nothing else, alone (RUN-12). */
+const claimSuspect = sql<ClaimRow>(
+  'runs.claim_suspect',
+  `with pick as materialized (
+     select r.id from runs r
+      where r.lane = $3 and r.suspect_since is not null and r.status = 'queued' and ${MAY}
+        and not exists (select 1 from runs h where h.session = $1)
+        and r.id not in (select x.run from {rows $4 as x: run text})
+      order by r.suspect_since limit 1 {lock r skip})
+   update runs set ${TAKE} from pick where runs.id = pick.id returning ${CLAIMED}`,
+)
+
+const claimAgain = sql<ClaimRow>(
+  'runs.claim_again',
+  `select ${CLAIMED} from runs where runs.session = $1 and runs.claim = $2 order by runs.id`,
+)
+
+export interface LaneClaim {
+  readonly session: string
+  readonly claim: number
+  readonly lane: string
+  /** Where the scan starts: the lowest (rank, id) that may still be queued. */
+  readonly from: { readonly rank: number; readonly id: string }
+  /** Runs in all that the claim may hold, over all its lanes. */
+  readonly most: number
+  /** How long a suspect run may be due before sessions empty themselves for it. */
+  readonly suspectMs: number
+  readonly except: readonly string[]
+}
+
+export const claimStatements = (claim: LaneClaim): [Statement<ClaimRow>, Statement<ClaimRow>] => {
+  const except = rows(claim.except.map((run) => ({ run })))
+  return [
+    statement(claimSuspect, claim.session, claim.claim, claim.lane, except),
+    statement(
+      claimLane,
+      claim.session,
+      claim.claim,
+      claim.lane,
+      claim.from.rank,
+      claim.from.id,
+      claim.most,
+      claim.suspectMs,
+      except,
+    ),
+  ]
+}
+
+/** What this claim still holds: the answer to a second copy of it. */
+export const heldUnderClaim = (session: string, claim: number): Statement<ClaimRow> =>
+  statement(claimAgain, session, claim)

@@ -1,0 +1,43 @@
+// On SQLite one process owns the file: an exclusive transaction on a side file, held for life by a connection of its
+// own. The operating system lets it go with the process, so a lock that is free is proof that its holder has ended.
+import Database from 'better-sqlite3'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { Fault } from '../kernel/errors.ts'
+
+export interface Ownership {
+  release(): void
+}
+
+/** Takes the file, or throws the fault `owned_elsewhere` that names the owner. `who` is shown to those refused. */
+export const own = (file: string, who: string): Ownership => {
+  if (file === ':memory:') return { release: () => undefined }
+  const side = `${file}.owner`
+  const db = new Database(side, { timeout: 0 })
+  try {
+    db.pragma('journal_mode = DELETE')
+    db.exec('begin exclusive')
+  } catch (error) {
+    db.close()
+    throw new Fault(
+      'owned_elsewhere',
+      `${file} is owned by ${ownerOf(side)}; stop that process, or talk to it over HTTP`,
+      { retryable: false, cause: error },
+    )
+  }
+  writeFileSync(`${side}.txt`, who)
+  return {
+    release() {
+      if (!db.open) return
+      db.exec('rollback')
+      db.close()
+    },
+  }
+}
+
+const ownerOf = (side: string): string => {
+  try {
+    return readFileSync(`${side}.txt`, 'utf8')
+  } catch {
+    return 'another process'
+  }
+}

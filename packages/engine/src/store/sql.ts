@@ -1,0 +1,72 @@
+// A statement is a named text with positional parameters; a transaction is a generator that asks for statements and
+// gets their rows. The driver runs it: synchronously on SQLite, one round trip an ask on PostgreSQL.
+import { Defect } from '../kernel/errors.ts'
+
+export type Param = string | number | null
+
+/** One SQL text for both databases; `R` is the shape of its rows. */
+export interface Sql<R> {
+  readonly name: string
+  readonly text: string
+  readonly row?: R
+}
+
+export interface Statement<R = unknown> {
+  readonly sql: Sql<R>
+  readonly params: readonly Param[]
+}
+
+export interface Ask {
+  readonly statements: readonly Statement[]
+  /** Nothing is asked after this one, so that the driver may commit in the same round trip. */
+  readonly last: boolean
+}
+
+/** The steps of one transaction; its value is the transaction's answer. */
+export type Steps<T> = Generator<Ask, T, readonly (readonly unknown[])[]>
+
+/** What a transaction may know of the outside: the store's clock, read in the same round trip as its first ask. */
+export interface Tx {
+  readonly now: number
+}
+
+type RowsOf<S extends readonly Statement[]> = {
+  [I in keyof S]: S[I] extends Statement<infer R> ? R[] : never
+}
+
+export const sql = <R>(name: string, text: string): Sql<R> => ({
+  name,
+  text: text.replace(/\s*\n\s*/g, ' ').trim(),
+})
+
+/** `statement(sql, …params)`: the text with its values. */
+export const statement = <R>(text: Sql<R>, ...params: readonly Param[]): Statement<R> => ({
+  sql: text,
+  params,
+})
+
+/** Runs statements in order, in one round trip, inside the transaction; answers the rows of each. */
+export function* ask<const S extends readonly Statement[]>(...statements: S): Steps<RowsOf<S>> {
+  return (yield { statements, last: false }) as RowsOf<S>
+}
+
+/** As `ask`, and the transaction commits with it. */
+export function* finish<const S extends readonly Statement[]>(...statements: S): Steps<RowsOf<S>> {
+  return (yield { statements, last: true }) as RowsOf<S>
+}
+
+/** Steps of another transition as part of this one, which asks on after them. */
+export function* within<T>(steps: Steps<T>): Steps<T> {
+  let step = steps.next()
+  while (!step.done) step = steps.next(yield { statements: step.value.statements, last: false })
+  return step.value
+}
+
+/** A batch as the one JSON parameter that `{rows}` opens. */
+export const rows = (items: readonly object[]): string => JSON.stringify(items)
+
+/** Where the fence was read under the lock, a write that misses its row is our own mistake. */
+export const wrote = (found: readonly unknown[], expected: number, what: string): void => {
+  if (found.length !== expected)
+    throw new Defect(`${what} wrote ${found.length} rows of ${expected}`)
+}

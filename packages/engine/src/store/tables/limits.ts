@@ -1,0 +1,169 @@
+// Limits and pauses. A limit's value is one row, an operator's beats the code's; its holders are counted from runs.
+import type { RunStatus } from '../../model/run.ts'
+import type { RunRow } from '../move.ts'
+import { runColumns } from '../move.ts'
+import type { Statement } from '../sql.ts'
+import { rows, sql, statement } from '../sql.ts'
+
+export interface LimitRow {
+  readonly key: string
+  readonly mode: 'whole_run' | 'while_held'
+  readonly code_value: number | null
+  readonly operator_value: number | null
+  readonly policy: 'queue' | 'reject'
+  readonly weight: number
+  readonly tag: number
+  readonly updated_by: string | null
+}
+const LIMIT =
+  'l.key, l.mode, l.code_value, l.operator_value, l.policy, l.weight, l.tag, l.updated_by'
+
+const ensure = sql<{ key: string }>(
+  'limits.ensure',
+  `insert into limits (key, mode, code_value, policy, updated_at)
+   select b.key, b.mode, b.value, b.policy, {now} from {rows $1 as b: key text, mode text, value int, policy text} where true
+   on conflict (key) do update set mode = excluded.mode, code_value = excluded.code_value, policy = excluded.policy
+     where limits.mode <> excluded.mode or limits.code_value is distinct from excluded.code_value or limits.policy <> excluded.policy returning key`,
+)
+/** Makes the rows of these limits, with the value of the code. */
+export const ensureLimits = (
+  limits: readonly { key: string; mode: string; value: number | null; policy: string }[],
+): Statement<{ key: string }> => statement(ensure, rows(limits))
+
+const lock = sql<LimitRow>(
+  'limits.lock',
+  `select ${LIMIT} from {rows $1 as b: key text} join limits l on l.key = b.key order by l.key {lock l}`,
+)
+/** Locks these limits in the order of their keys. */
+export const lockLimits = (keys: readonly string[]): Statement<LimitRow> =>
+  statement(lock, rows([...new Set(keys)].map((key) => ({ key }))))
+
+const all = sql<LimitRow>('limits.all', `select ${LIMIT} from limits l order by l.key limit $1`)
+export const limits = (most: number): Statement<LimitRow> => statement(all, most)
+
+const tags = sql<{ key: string }>(
+  'limits.tags',
+  `update limits set tag = b.tag from {rows $1 as b: key text, tag double precision} where limits.key = b.key returning limits.key`,
+)
+export const writeTags = (
+  items: readonly { key: string; tag: number }[],
+): Statement<{ key: string }> => statement(tags, rows(items))
+
+const operator = sql<{ key: string }>(
+  'limits.operator',
+  `insert into limits (key, mode, operator_value, weight, updated_at, updated_by) select $1, $2, $3, $4, {now}, $5 where true
+   on conflict (key) do update set operator_value = excluded.operator_value, weight = excluded.weight, updated_at = excluded.updated_at, updated_by = excluded.updated_by returning key`,
+)
+export const setOperatorLimit = (
+  key: string,
+  mode: string,
+  value: number | null,
+  weight: number,
+  by: string | null,
+): Statement<{ key: string }> => statement(operator, key, mode, value, weight, by)
+
+const LIMIT_COLUMNS = ['limit_owner', 'limit_global', 'limit_a', 'limit_b'] as const
+
+/** Units held of each key, by kind of holding; a key stands in one column of a run, but any of the four. */
+const used = sql<{ key: string; units: number }>(
+  'limits.used',
+  `select b.key, ${LIMIT_COLUMNS.map(
+    (column) =>
+      `(select coalesce(sum(x.units), 0) from (select r.units from runs r where r.${column} = b.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = b.state)) x)`,
+  ).join(' + ')} as units from {rows $1 as b: key text, state int}`,
+)
+/** Counts what is held of these limits; asked only of limits that have a value, so that it reads no more holders than that. */
+export const usedUnits = (
+  keys: readonly { key: string; mode: string }[],
+): Statement<{ key: string; units: number }> =>
+  statement(used, rows(keys.map(({ key, mode }) => ({ key, state: mode === 'whole_run' ? 1 : 2 }))))
+
+const inLine = sql<{ key: string; waiters: number }>(
+  'limits.in_line',
+  `select b.key, ${LIMIT_COLUMNS.map(
+    (column) =>
+      `exists (select 1 from runs r where r.${column} = b.key and r.status = 'waiting' and r.wait_on = 'slot' and (r.ready_at is null or r.ready_at <= {now}) and coalesce(r.reason, '') <> 'no_executor')`,
+  ).join(' or ')} as waiters from {rows $1 as b: key text}`,
+)
+/** Whether somebody already waits in line for each of these keys. */
+export const anyInLine = (keys: readonly string[]): Statement<{ key: string; waiters: number }> =>
+  statement(inLine, rows(keys.map((key) => ({ key }))))
+
+const first = sql<RunRow>(
+  'limits.first_in_line',
+  `select * from (${LIMIT_COLUMNS.map(
+    (column) =>
+      `select ${runColumns} from {rows $1 as b: key text} join runs r on r.${column} = b.key and r.status = 'waiting' and r.wait_on = 'slot'
+          and (r.ready_at is null or r.ready_at <= {now}) and coalesce(r.reason, '') <> 'no_executor'
+          and not exists (select 1 from {rows $3 as f: key text} where f.key in (r.limit_owner, r.limit_global, r.limit_a, r.limit_b))`,
+  ).join(' union ')}) x order by x.resumed desc, x.rank, x.id limit $2`,
+)
+/** The first waiters of these keys in the order of admission (resumed before new, then by rank), passing over those that a full key blocks. */
+export const firstInLine = (
+  keys: readonly string[],
+  full: readonly string[],
+  most: number,
+): Statement<RunRow> =>
+  statement(first, rows(keys.map((key) => ({ key }))), most, rows(full.map((key) => ({ key }))))
+
+const waitingKeys = sql<{ key: string }>(
+  'limits.waiting_keys',
+  `select distinct x.key from (${LIMIT_COLUMNS.map(
+    (column) =>
+      `select r.${column} as key from runs r where r.${column} is not null and r.status = 'waiting' and r.wait_on = 'slot'`,
+  ).join(' union ')}) x`,
+)
+/** Keys that somebody waits for. */
+export const keysInLine = (): Statement<{ key: string }> => statement(waitingKeys)
+
+export interface HolderRow {
+  readonly id: string
+  readonly workflow: string
+  readonly status: RunStatus
+  readonly session: string | null
+  readonly leased_at: number | null
+  readonly created_at: number
+  readonly units: number
+  readonly wait_on: string | null
+}
+const holders = sql<HolderRow>(
+  'limits.holders',
+  `select r.id, r.workflow, r.status, r.session, r.leased_at, r.created_at, r.units, r.wait_on from runs r
+    where (r.limit_owner = $1 or r.limit_global = $1 or r.limit_a = $1 or r.limit_b = $1) and (r.slot_state = 3 or r.slot_state = $2) and r.slot_state > 0 order by r.id limit $3`,
+)
+export const holdersOf = (key: string, mode: string, most: number): Statement<HolderRow> =>
+  statement(holders, key, mode === 'whole_run' ? 1 : 2, most)
+
+export interface PauseRow {
+  readonly kind: 'queue' | 'workflow'
+  readonly name: string
+  readonly paused_by: string
+  readonly why: string | null
+  readonly paused_at: number
+  readonly until: number | null
+}
+const pause = sql<{ name: string }>(
+  'pauses.put',
+  `insert into pauses (kind, name, paused_by, why, paused_at, until) select $1, $2, $3, $4, {now}, $5 where true
+   on conflict (kind, name) do update set paused_by = excluded.paused_by, why = excluded.why, paused_at = excluded.paused_at, until = excluded.until returning name`,
+)
+export const putPause = (
+  kind: string,
+  name: string,
+  by: string,
+  why: string | null,
+  until: number | null,
+): Statement<{ name: string }> => statement(pause, kind, name, by, why, until)
+
+const unpause = sql<{ name: string }>(
+  'pauses.remove',
+  'delete from pauses where kind = $1 and name = $2 returning name',
+)
+export const removePause = (kind: string, name: string): Statement<{ name: string }> =>
+  statement(unpause, kind, name)
+
+const pauses = sql<PauseRow>(
+  'pauses.all',
+  'select p.kind, p.name, p.paused_by, p.why, p.paused_at, p.until from pauses p where p.until is null or p.until > {now} order by p.kind, p.name',
+)
+export const allPauses = (): Statement<PauseRow> => statement(pauses)

@@ -1,0 +1,152 @@
+// Orders (what one transaction wants of another run), receipts, commands, what each sweep did last, and facts of the store.
+import type { Statement } from '../sql.ts'
+import { rows, sql, statement } from '../sql.ts'
+
+export type OrderKind = 'start' | 'signal' | 'cancel' | 'child_ended'
+export interface OrderRow {
+  readonly id: string
+  readonly kind: OrderKind
+  readonly run: string
+  readonly payload: string | null
+  readonly created_at: number
+  readonly tries: number
+  readonly error: string | null
+}
+const insert = sql<{ id: string }>(
+  'orders.insert',
+  `insert into orders (id, kind, run, payload, created_at)
+   select b.id, b.kind, b.run, b.payload, {now} from {rows $1 as b: id text, kind text, run text, payload text} where true on conflict do nothing returning id`,
+)
+export const insertOrders = (
+  orders: readonly Pick<OrderRow, 'id' | 'kind' | 'run' | 'payload'>[],
+): Statement<{ id: string }> => statement(insert, rows(orders))
+
+const endChildren = sql<{ id: string }>(
+  'orders.end_children',
+  `insert into orders (id, kind, run, payload, created_at)
+   select 'cancel:' || r.id, 'cancel', r.id, b.payload, {now} from {rows $1 as b: run text, payload text} join runs r on r.parent = b.run
+    where r.ended_at is null and r.on_parent_end = 'cancel' and r.status <> 'canceling' on conflict do nothing returning id`,
+)
+/** Orders the end of the active children of these runs, as their policy says. */
+export const orderChildrenToEnd = (
+  parents: readonly { run: string; payload: string }[],
+): Statement<{ id: string }> => statement(endChildren, rows(parents))
+
+const dueOrders = sql<OrderRow>(
+  'orders.due',
+  `select o.id, o.kind, o.run, o.payload, o.created_at, o.tries, o.error from orders o where o.not_before <= {now} order by o.not_before, o.id limit $1`,
+)
+export const ordersDue = (most: number): Statement<OrderRow> => statement(dueOrders, most)
+
+const remove = sql<{ id: string }>('orders.remove', 'delete from orders where id = $1 returning id')
+/** The compare-and-set of an order's application: who deletes it applies it, in the same transaction. */
+export const takeOrder = (id: string): Statement<{ id: string }> => statement(remove, id)
+
+const postpone = sql<{ id: string }>(
+  'orders.postpone',
+  'update orders set tries = tries + 1, not_before = {now} + $2, error = $3 where id = $1 returning id',
+)
+export const postponeOrder = (id: string, ms: number, error: string): Statement<{ id: string }> =>
+  statement(postpone, id, ms, error)
+
+export interface ReceiptRow {
+  readonly run: string
+  readonly kind: string
+  readonly attempt: number
+  readonly recipient: string
+  readonly outcome: string
+}
+const receipt = sql<{ run: string }>(
+  'receipts.insert',
+  `insert into receipts (run, kind, attempt, recipient, at, outcome)
+   select b.run, b.kind, b.attempt, b.recipient, {now}, b.outcome from {rows $1 as b: run text, kind text, attempt int, recipient text, outcome text} where true
+   on conflict do nothing returning run`,
+)
+/** A compare-and-set: of two that write the same receipt exactly one gets its row back. */
+export const insertReceipts = (receipts: readonly ReceiptRow[]): Statement<{ run: string }> =>
+  statement(receipt, rows(receipts))
+
+const receipts = sql<ReceiptRow & { at: number }>(
+  'receipts.of_run',
+  'select c.run, c.kind, c.attempt, c.recipient, c.at, c.outcome from receipts c where c.run = $1 order by c.at',
+)
+export const receiptsOf = (run: string): Statement<ReceiptRow & { at: number }> =>
+  statement(receipts, run)
+
+export interface CommandRow {
+  readonly id: string
+  readonly route: string
+  readonly request_hash: string
+  readonly status: number
+  readonly answer: string
+}
+const command = sql<CommandRow>(
+  'commands.by_id',
+  'select c.id, c.route, c.request_hash, c.status, c.answer from commands c where c.id = $1',
+)
+export const commandById = (id: string): Statement<CommandRow> => statement(command, id)
+
+const putCommand = sql<{ id: string }>(
+  'commands.insert',
+  `insert into commands (id, route, request_hash, status, answer, at) select $1, $2, $3, $4, $5, {now} where true on conflict do nothing returning id`,
+)
+export const insertCommand = (row: CommandRow): Statement<{ id: string }> =>
+  statement(putCommand, row.id, row.route, row.request_hash, row.status, row.answer)
+
+const forget = sql<{ id: string }>(
+  'commands.forget',
+  'delete from commands where at < {now} - $1 returning id',
+)
+export const forgetCommands = (olderMs: number): Statement<{ id: string }> =>
+  statement(forget, olderMs)
+
+const meta = sql<{ name: string; value: string }>('meta.all', 'select m.name, m.value from meta m')
+export const allMeta = (): Statement<{ name: string; value: string }> => statement(meta)
+
+const putMeta = sql<{ name: string }>(
+  'meta.put_once',
+  'insert into meta (name, value) select $1, $2 where true on conflict do nothing returning name',
+)
+export const putMetaOnce = (name: string, value: string): Statement<{ name: string }> =>
+  statement(putMeta, name, value)
+
+const raise = sql<{ value: string }>(
+  'meta.raise',
+  `update meta set value = cast(cast(value as int) + 1 as text) where name = 'generation' returning value`,
+)
+/** Raises the store's generation: holders from before a restore are never honoured. */
+export const raiseGeneration = (): Statement<{ value: string }> => statement(raise)
+
+export interface SweepRow {
+  readonly name: string
+  readonly interval_ms: number
+  readonly last_at: number
+  readonly examined: number
+  readonly acted: number
+  readonly skipped: number
+  readonly error: string | null
+  readonly duration_ms: number
+}
+const beat = sql<{ name: string }>(
+  'sweeps.beat',
+  `insert into sweeps (name, interval_ms, last_at, examined, acted, skipped, error, duration_ms) select $1, $2, {now}, $3, $4, $5, $6, $7 where true
+   on conflict (name) do update set interval_ms = excluded.interval_ms, last_at = excluded.last_at, examined = excluded.examined, acted = excluded.acted,
+     skipped = excluded.skipped, error = excluded.error, duration_ms = excluded.duration_ms returning name`,
+)
+export const beatSweep = (row: Omit<SweepRow, 'last_at'>): Statement<{ name: string }> =>
+  statement(
+    beat,
+    row.name,
+    row.interval_ms,
+    row.examined,
+    row.acted,
+    row.skipped,
+    row.error,
+    row.duration_ms,
+  )
+
+const sweeps = sql<SweepRow>(
+  'sweeps.all',
+  'select w.name, w.interval_ms, w.last_at, w.examined, w.acted, w.skipped, w.error, w.duration_ms from sweeps w order by w.name',
+)
+export const allSweeps = (): Statement<SweepRow> => statement(sweeps)

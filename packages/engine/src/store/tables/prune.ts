@@ -1,0 +1,50 @@
+// Retention: what may go, and its going, all rows of a run in one transaction.
+import type { Statement } from '../sql.ts'
+import { rows, sql, statement } from '../sql.ts'
+
+const roots = sql<{ id: string; ready: number }>(
+  'prune.roots',
+  `select r.id, case when exists (select 1 from runs m where m.root = r.id and (m.ended_at is null or m.ended_at >= {now} - $2))
+                      or exists (select 1 from runs s where s.series = r.series and (s.ended_at is null or s.ended_at >= {now} - $2))
+                      or exists (select 1 from runs e where e.on_end_of = r.id and (e.ended_at is null or e.ended_at >= {now} - $2)) then 0 else 1 end as ready
+     from runs r where r.id > $1 and r.depth = 0 and r.ended_at < {now} - $2 order by r.id limit $3`,
+)
+/** Ended roots after a cursor, each with whether its whole family is past the age. */
+export const endedRoots = (
+  after: string,
+  ageMs: number,
+  most: number,
+): Statement<{ id: string; ready: number }> => statement(roots, after, ageMs, most)
+
+const members = sql<{ id: string }>(
+  'prune.members',
+  `select r.id from {rows $1 as b: run text} join runs r on r.root = b.run or r.id = b.run`,
+)
+export const familyOf = (ids: readonly string[]): Statement<{ id: string }> =>
+  statement(members, rows(ids.map((run) => ({ run }))))
+
+const TABLES = [
+  'steps',
+  'attempts',
+  'waits',
+  'signals',
+  'approvals',
+  'receipts',
+  'events',
+  'streams',
+] as const
+const deletions = [
+  ...TABLES.map((table) =>
+    sql<object>(
+      `prune.${table}`,
+      `delete from ${table} where run in (select b.run from {rows $1 as b: run text})`,
+    ),
+  ),
+  sql<object>(
+    'prune.runs',
+    'delete from runs where id in (select b.run from {rows $1 as b: run text}) returning id',
+  ),
+]
+/** Removes these runs with all their rows and keys; the last statement answers the runs removed. */
+export const removeRuns = (ids: readonly string[]): Statement<object>[] =>
+  deletions.map((text) => statement(text, rows(ids.map((run) => ({ run })))))

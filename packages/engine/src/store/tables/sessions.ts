@@ -1,0 +1,210 @@
+// Sessions, and what they announce: definitions, workflows and lanes.
+import type { Statement } from '../sql.ts'
+import { rows, sql, statement } from '../sql.ts'
+
+export interface SessionRow {
+  readonly id: string
+  readonly embedded: number
+  readonly process: string
+  readonly host: string
+  readonly pid: number
+  readonly build: string
+  readonly queues: string
+  readonly labels: string
+  readonly workflows: string
+  readonly capacity: number
+  readonly lease_ms: number
+  readonly created_at: number
+  readonly renewed_at: number
+  readonly lease_until: number | null
+  readonly claim_no: number
+  readonly connection: number
+  readonly state: 'live' | 'draining' | 'retired' | 'ended'
+  readonly status: string | null
+  readonly ended_at: number | null
+  readonly end_reason: string | null
+  readonly evidence: string | null
+}
+const SESSION =
+  's.id, s.embedded, s.process, s.host, s.pid, s.build, s.queues, s.labels, s.workflows, s.capacity, s.lease_ms, s.created_at, s.renewed_at, s.lease_until, ' +
+  's.claim_no, s.connection, s.state, s.status, s.ended_at, s.end_reason, s.evidence'
+
+const insert = sql<SessionRow>(
+  'sessions.insert',
+  `insert into sessions (id, embedded, process, host, pid, build, queues, labels, workflows, capacity, lease_ms, created_at, renewed_at, lease_until)
+   select b.id, b.embedded, b.process, b.host, b.pid, b.build, b.queues, b.labels, b.workflows, b.capacity, b.lease_ms, {now}, {now},
+          case when b.embedded = 1 then null else {now} + b.lease_ms end
+     from {rows $1 as b: id text, embedded int, process text, host text, pid int, build text, queues text, labels text, workflows text, capacity int, lease_ms bigint} where true
+   on conflict do nothing returning ${SESSION.replaceAll('s.', '')}`,
+)
+export type NewSession = Pick<
+  SessionRow,
+  | 'id'
+  | 'embedded'
+  | 'process'
+  | 'host'
+  | 'pid'
+  | 'build'
+  | 'queues'
+  | 'labels'
+  | 'workflows'
+  | 'capacity'
+  | 'lease_ms'
+>
+export const insertSession = (session: NewSession): Statement<SessionRow> =>
+  statement(insert, rows([session]))
+
+const byId = sql<SessionRow>('sessions.by_id', `select ${SESSION} from sessions s where s.id = $1`)
+export const sessionById = (id: string): Statement<SessionRow> => statement(byId, id)
+
+const lock = sql<SessionRow>(
+  'sessions.lock',
+  `select ${SESSION} from sessions s where s.id = $1 {lock s}`,
+)
+export const lockSession = (id: string): Statement<SessionRow> => statement(lock, id)
+
+const all = sql<SessionRow & { held: number }>(
+  'sessions.all',
+  `select ${SESSION}, (select count(*) from runs r where r.session = s.id) as held from sessions s where s.ended_at is null or s.ended_at > {now} - $1 order by s.id desc limit 1000`,
+)
+/** Sessions that live, and those that ended within so many milliseconds, each with the number of runs that it holds. */
+export const sessions = (endedWithinMs: number): Statement<SessionRow & { held: number }> =>
+  statement(all, endedWithinMs)
+
+const live = sql<SessionRow>(
+  'sessions.live',
+  `select ${SESSION} from sessions s where s.state = 'live' order by s.id`,
+)
+export const liveSessions = (): Statement<SessionRow> => statement(live)
+
+const number = sql<{ claim_no: number }>(
+  'sessions.claim',
+  `update sessions set claim_no = $2 where id = $1 and state = 'live' and claim_no < $2 returning claim_no`,
+)
+/** Writes the number of a claim on its session's row, which locks it and requires it live. */
+export const numberClaim = (id: string, claim: number): Statement<{ claim_no: number }> =>
+  statement(number, id, claim)
+
+const renew = sql<SessionRow>(
+  'sessions.renew',
+  `update sessions set renewed_at = {now}, lease_until = case when embedded = 1 or state = 'retired' then lease_until else {now} + lease_ms end,
+          status = coalesce($2, status), state = case when state = 'live' and $3 = 1 then 'draining' else state end
+    where id = $1 and ended_at is null returning ${SESSION.replaceAll('s.', '')}`,
+)
+export const renewSession = (
+  id: string,
+  status: string | null,
+  draining: boolean,
+): Statement<SessionRow> => statement(renew, id, status, draining ? 1 : 0)
+
+const end = sql<{ id: string }>(
+  'sessions.end',
+  `update sessions set state = 'ended', ended_at = {now}, end_reason = $2, evidence = $3 where id = $1 and ended_at is null returning id`,
+)
+export const endSession = (
+  id: string,
+  reason: string,
+  evidence: string,
+): Statement<{ id: string }> => statement(end, id, reason, evidence)
+
+const endLapsed = sql<{ id: string; evidence: string }>(
+  'sessions.end_lapsed',
+  `update sessions set state = 'ended', ended_at = {now}, end_reason = 'lease_lapsed',
+          evidence = 'the lease lapsed ' || ({now} - lease_until) || ' ms before the sweep looked; last renewed at ' || renewed_at
+    where ended_at is null and lease_until is not null and lease_until < {now} returning id, evidence`,
+)
+/** Ends every session whose lease has lapsed by the store's clock, with the evidence. */
+export const endLapsedSessions = (): Statement<{ id: string; evidence: string }> =>
+  statement(endLapsed)
+
+const endEmbedded = sql<{ id: string }>(
+  'sessions.end_embedded',
+  `update sessions set state = 'ended', ended_at = {now}, end_reason = 'owner_ended', evidence = $2 where embedded = 1 and ended_at is null and process <> $1 returning id`,
+)
+/** Ends the sessions that lived inside an earlier owner of the file: its lock was free. */
+export const endEmbeddedSessions = (process: string, evidence: string): Statement<{ id: string }> =>
+  statement(endEmbedded, process, evidence)
+
+const recount = sql<{ id: string }>(
+  'sessions.recount',
+  `update sessions set lease_until = {now} + lease_ms where ended_at is null and lease_until is not null and state <> 'retired' returning id`,
+)
+/** Counts every remote lease anew, from the start of a new owner of the file. */
+export const recountLeases = (): Statement<{ id: string }> => statement(recount)
+
+const retire = sql<{ id: string }>(
+  'sessions.retire',
+  `update sessions set state = 'retired', lease_until = {now} + lease_ms where id = $1 and ended_at is null returning id`,
+)
+export const retireSession = (id: string): Statement<{ id: string }> => statement(retire, id)
+
+const forget = sql<{ id: string }>(
+  'sessions.forget',
+  `delete from sessions where ended_at < {now} - $1 and not exists (select 1 from runs r where r.session = sessions.id) returning id`,
+)
+export const forgetSessions = (endedBeforeMs: number): Statement<{ id: string }> =>
+  statement(forget, endedBeforeMs)
+
+export interface DefinitionRow {
+  readonly workflow: string
+  readonly version: string
+  readonly queue: string
+  readonly definition: string
+  readonly current_version: string
+}
+const define = sql<{ workflow: string }>(
+  'definitions.put',
+  `insert into definitions (workflow, version, queue, definition, created_at, updated_at)
+   select b.workflow, b.version, b.queue, b.definition, {now}, {now} from {rows $1 as b: workflow text, version text, queue text, definition text} where true
+   on conflict (workflow, version) do update set queue = excluded.queue, definition = excluded.definition, updated_at = excluded.updated_at returning workflow`,
+)
+export const putDefinitions = (
+  items: readonly Omit<DefinitionRow, 'current_version'>[],
+): Statement<{ workflow: string }> => statement(define, rows(items))
+
+const current = sql<{ name: string }>(
+  'workflows.put',
+  `insert into workflows (name, current_version, updated_at)
+   select b.workflow, b.version, {now} from {rows $1 as b: workflow text, version text}
+    where not exists (select 1 from definitions d where d.workflow = b.workflow and d.version = b.version)
+   on conflict (name) do update set current_version = excluded.current_version, updated_at = excluded.updated_at returning name`,
+)
+/** A version that was never seen before becomes current; one that is registered again does not. Asked before `putDefinitions`. */
+export const makeCurrent = (
+  items: readonly { workflow: string; version: string }[],
+): Statement<{ name: string }> => statement(current, rows(items))
+
+const setCurrent = sql<{ name: string }>(
+  'workflows.set_current',
+  `update workflows set current_version = $2, updated_at = {now} where name = $1 and exists (select 1 from definitions d where d.workflow = $1 and d.version = $2) returning name`,
+)
+export const setCurrentVersion = (workflow: string, version: string): Statement<{ name: string }> =>
+  statement(setCurrent, workflow, version)
+
+const definitions = sql<DefinitionRow>(
+  'definitions.all',
+  `select d.workflow, d.version, d.queue, d.definition, w.current_version from definitions d join workflows w on w.name = d.workflow order by d.workflow, d.created_at`,
+)
+export const allDefinitions = (): Statement<DefinitionRow> => statement(definitions)
+
+export interface LaneRow {
+  readonly lane: string
+  readonly queue: string
+  readonly workflow: string
+  readonly version: string
+  readonly labels: string
+}
+const addLane = sql<{ lane: string }>(
+  'lanes.put',
+  `insert into lanes (lane, queue, workflow, version, labels, created_at)
+   select b.lane, b.queue, b.workflow, b.version, b.labels, {now} from {rows $1 as b: lane text, queue text, workflow text, version text, labels text} where true
+   on conflict do nothing returning lane`,
+)
+export const putLanes = (lanes: readonly LaneRow[]): Statement<{ lane: string }> =>
+  statement(addLane, rows(lanes))
+
+const lanes = sql<LaneRow>(
+  'lanes.all',
+  'select l.lane, l.queue, l.workflow, l.version, l.labels from lanes l order by l.lane',
+)
+export const allLanes = (): Statement<LaneRow> => statement(lanes)

@@ -1,0 +1,83 @@
+// Admission: the first waiters in line for these limits get their slots. The limits of all that were picked are locked in
+// key order, then the runs in id order; what is held is counted under those locks, so no admission exceeds a limit.
+import type { Follow } from '../model/follow.ts'
+import { nothing } from '../model/follow.ts'
+import type { Run } from '../model/run.ts'
+import { moved } from '../model/run.ts'
+import { limitKeys } from '../model/slots.ts'
+import { follows } from '../store/consequences.ts'
+import { lockRuns, runOf, writeRuns } from '../store/move.ts'
+import type { Steps, Tx } from '../store/sql.ts'
+import { ask, finish, wrote } from '../store/sql.ts'
+import { firstInLine, lockLimits, usedUnits } from '../store/tables/limits.ts'
+import { valueOf } from './start.ts'
+
+export interface Admitted {
+  readonly count: number
+  /** Limits found full, whose waiters the next look passes over. */
+  readonly full: readonly string[]
+  /** Whether there may be more to admit. */
+  readonly more: boolean
+  readonly follow: Follow
+}
+
+const PICK = 100
+
+export function* admit(
+  tx: Tx,
+  keys: readonly string[],
+  passOver: readonly string[] = [],
+): Steps<Admitted> {
+  const follow = nothing()
+  const [picked] = yield* ask(firstInLine(keys, passOver, PICK))
+  if (picked.length === 0) return { count: 0, full: passOver, more: false, follow }
+  const all = [...new Set(picked.flatMap((row) => limitKeys(runOf(row))))]
+  const [limitRows, lockedRows] = yield* ask(
+    lockLimits(all),
+    lockRuns(
+      picked.map((row) => row.id),
+      'skip',
+    ),
+  )
+  const limits = new Map(limitRows.map((row) => [row.key, row]))
+  const counted = limitRows.filter((row) => valueOf(row) !== null)
+  const [used] = yield* ask(usedUnits(counted))
+  const units = new Map(used.map((row) => [row.key, row.units]))
+  const locked = new Map(lockedRows.map((row) => [row.id, runOf(row)]))
+  const full = new Set(passOver)
+  const admitted: Run[] = []
+  for (const { id } of picked) {
+    const run = locked.get(id)
+    if (
+      !run ||
+      run.status !== 'waiting' ||
+      run.waitOn !== 'slot' ||
+      (run.readyAt !== null && run.readyAt > tx.now)
+    )
+      continue
+    const mine = limitKeys(run)
+    const blocked = mine.filter(
+      (key) => full.has(key) || !room(valueOf(limits.get(key)), units.get(key) ?? 0, run.units),
+    )
+    if (blocked.length > 0) {
+      // a light run behind a heavy one waits: first come, first served within a key
+      for (const key of blocked) full.add(key)
+      continue
+    }
+    for (const key of mine) units.set(key, (units.get(key) ?? 0) + run.units)
+    const next = moved(run, 'admit', 'queued', tx.now)
+    admitted.push(next)
+    follows(follow, run, next)
+  }
+  const [written] = yield* finish(writeRuns(admitted))
+  wrote(written, admitted.length, 'admit')
+  return {
+    count: admitted.length,
+    full: [...full],
+    more: picked.length === PICK || full.size > passOver.length,
+    follow,
+  }
+}
+
+const room = (value: number | null, used: number, wanted: number): boolean =>
+  value === null || used + wanted <= value

@@ -1,0 +1,170 @@
+// Orders: what one transaction wanted of another run. Each is taken (deleted) and applied in one transaction, so that it
+// is done once, by ordinary transitions.
+import { Defect } from '../kernel/errors.ts'
+import type { Follow } from '../model/follow.ts'
+import { nothing } from '../model/follow.ts'
+import type { Run } from '../model/run.ts'
+import { isHeld } from '../model/run.ts'
+import type { PlanContext, StartCommand } from '../model/start.ts'
+import type { Wait } from '../model/wait.ts'
+import { follows } from '../store/consequences.ts'
+import { lockRuns, runOf, writeRuns } from '../store/move.ts'
+import type { Steps, Tx } from '../store/sql.ts'
+import { ask, within } from '../store/sql.ts'
+import type { OrderRow } from '../store/tables/orders.ts'
+import { insertReceipts, ordersDue, takeOrder } from '../store/tables/orders.ts'
+import { payloadsOf } from '../store/tables/runs.ts'
+import { liveWaits, putWaits, waitOf } from '../store/tables/waits.ts'
+import { cancel } from './cancel.ts'
+import { afterFact, signal } from './signal.ts'
+import { knownStarts, start } from './start.ts'
+
+export function* dueOrders(_tx: Tx, most: number): Steps<OrderRow[]> {
+  const [orders] = yield* ask(ordersDue(most))
+  return orders
+}
+
+/** Tells parents of their children's ends, many in one transaction: the parents are locked in the order of their ids. */
+export function* tellParents(
+  tx: Tx,
+  orders: readonly OrderRow[],
+): Steps<{ applied: number; follow: Follow }> {
+  const follow = nothing()
+  const taken = yield* ask(...orders.map((order) => takeOrder(order.id)))
+  const mine = orders
+    .filter((_order, i) => (taken[i]?.length ?? 0) > 0)
+    .map((order) => ({
+      order,
+      ...(JSON.parse(order.payload ?? '{}') as { key: string; child: string; series: string }),
+    }))
+  if (mine.length === 0) return { applied: 0, follow }
+  const parents = [...new Set(mine.map(({ order }) => order.run))]
+  const [rows, waits, children] = yield* ask(
+    lockRuns(parents),
+    liveWaits(parents),
+    payloadsOf(mine.map(({ child }) => child)),
+  )
+  const satisfied: Wait[] = []
+  const receipts = mine.map(({ order, key, child }) => {
+    const ended = children.find((row) => row.id === child)
+    const wait = waits
+      .map(waitOf)
+      .find((each) => each.run === order.run && each.key === key && each.kind === 'child')
+    const tells = ended !== undefined && wait?.state === 'open'
+    if (tells)
+      satisfied.push({
+        ...wait,
+        state: 'satisfied',
+        result: JSON.stringify({
+          run: child,
+          status: ended.status,
+          reason: ended.reason,
+          note: ended.note,
+          output: ended.output === null ? null : (JSON.parse(ended.output) as unknown),
+          error: ended.error === null ? null : (JSON.parse(ended.error) as unknown),
+        }),
+      })
+    return {
+      run: child,
+      kind: 'parent_told',
+      attempt: 0,
+      recipient: order.run,
+      outcome: tells ? 'told' : ended === undefined ? 'child_missing' : 'no_open_wait',
+    }
+  })
+  const next: Run[] = []
+  for (const row of rows) {
+    const run = runOf(row)
+    const own = satisfied.filter((wait) => wait.run === run.id)
+    if (own.length === 0) continue
+    const after = afterFact(run, own, tx.now)
+    next.push(after)
+    follows(follow, run, after)
+    if (isHeld(run.status))
+      follow.told.push({
+        session: run.session ?? '',
+        run: run.id,
+        attempt: run.attempt,
+        directive: 'waits',
+        note: null,
+      })
+  }
+  const revs = new Map(next.map((run) => [run.id, run.rev]))
+  yield* ask(
+    writeRuns(next),
+    putWaits(satisfied, (run) => revs.get(run) ?? 0),
+    insertReceipts(receipts),
+  )
+  return { applied: mine.length, follow }
+}
+
+/** Applies one order of another kind; `outcome` says what came of it, also when it could not be done. */
+export function* applyOrder(
+  tx: Tx,
+  order: OrderRow,
+  context: PlanContext,
+): Steps<{ applied: boolean; outcome: string; follow: Follow }> {
+  const [taken] = yield* ask(takeOrder(order.id))
+  if (taken.length === 0) return { applied: false, outcome: 'taken by another', follow: nothing() }
+  const payload = JSON.parse(order.payload ?? '{}') as Record<string, unknown>
+  const receipt = (kind: string, recipient: string, outcome: string) =>
+    insertReceipts([{ run: order.run, kind, attempt: 0, recipient, outcome }])
+  switch (order.kind) {
+    case 'cancel': {
+      const { answer, follow } = yield* cancel(
+        tx,
+        {
+          run: order.run,
+          by: String(payload['by'] ?? 'order'),
+          reason: typeof payload['reason'] === 'string' ? payload['reason'] : null,
+        },
+        context,
+      )
+      const outcome = answer.ok ? answer.status : answer.code
+      yield* ask(receipt('cancel', order.id, outcome))
+      return { applied: true, outcome, follow }
+    }
+    case 'signal': {
+      const { answer, follow } = yield* signal(
+        tx,
+        {
+          run: order.run,
+          id: order.id,
+          name: String(payload['name']),
+          payload: (payload['payload'] as string | null) ?? null,
+          by: (payload['by'] as string | null) ?? null,
+        },
+        context.settings,
+      )
+      const outcome = answer.ok ? 'sent' : answer.code
+      yield* ask(receipt('signal', order.id, outcome))
+      return { applied: true, outcome, follow }
+    }
+    case 'start': {
+      const command = payload as unknown as StartCommand
+      const { answers, follow } = yield* startNow(tx, command, context)
+      const outcome = answers.ok ? (answers.id === command.id ? 'started' : 'alias') : answers.code
+      yield* ask(receipt('start', answers.ok ? answers.id : order.id, outcome))
+      return { applied: true, outcome, follow }
+    }
+    case 'child_ended':
+      throw new Defect('orders of children’s ends are applied together')
+  }
+}
+
+function* startNow(tx: Tx, command: StartCommand, context: PlanContext) {
+  const item = { command, actor: null }
+  const { answers, follow } = yield* within(start(tx, [item], context, new Set()))
+  const [answer] = answers
+  if (answer !== undefined && answer !== 'known') return { answers: answer, follow }
+  const [known] = yield* within(knownStarts(tx, [item], context))
+  return {
+    answers: known ?? {
+      ok: false as const,
+      code: 'not_found' as const,
+      message: 'the start was not stored',
+      detail: {},
+    },
+    follow,
+  }
+}

@@ -1,0 +1,179 @@
+// A claim: a session takes due runs and becomes their holder. The session's row is written first, which locks it and
+// requires it live; a second copy of a claim is answered with what the first still holds.
+import type { Refusal } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
+import { liveWait } from '../model/apply.ts'
+import type { Settings } from '../model/settings.ts'
+import type { ClaimedRun, Entry, EntryKind } from '../model/work.ts'
+import type { ClaimRow } from '../store/move.ts'
+import { claimStatements, heldUnderClaim } from '../store/move.ts'
+import type { Steps, Tx } from '../store/sql.ts'
+import { ask, finish } from '../store/sql.ts'
+import type { StepRow } from '../store/tables/journal.ts'
+import { stepsOfClaim } from '../store/tables/journal.ts'
+import { numberClaim, sessionById } from '../store/tables/sessions.ts'
+import { waitOf, waitsOfClaim } from '../store/tables/waits.ts'
+
+export interface ClaimCommand {
+  readonly session: string
+  readonly claim: number
+  readonly most: number
+  readonly except: readonly string[]
+  /** Where to look, in this order, each from the lowest place that may still be queued. */
+  readonly lanes: readonly {
+    readonly lane: string
+    readonly from: { readonly rank: number; readonly id: string }
+  }[]
+}
+
+export interface Claimed {
+  readonly ok: true
+  readonly runs: readonly ClaimedRun[]
+  /** The highest (rank, id) taken of each lane, where the next scan may start. */
+  readonly taken: ReadonlyMap<
+    string,
+    { readonly rank: number; readonly id: string; readonly count: number }
+  >
+  readonly leaseUntil: number | null
+  /** The first answer of a claim that is asked for again. */
+  readonly repeated: boolean
+}
+
+const SUSPECT_DUE_MS = 60_000
+
+export function* claim(
+  _tx: Tx,
+  command: ClaimCommand,
+  settings: Settings,
+): Steps<Claimed | Refusal> {
+  const [numbered, [session]] = yield* ask(
+    numberClaim(command.session, command.claim),
+    sessionById(command.session),
+  )
+  if (!session)
+    return refuse('session_ended', `there is no session ${command.session}; register anew`, {
+      session: command.session,
+    })
+  const repeated = numbered.length === 0
+  if (repeated && session.state !== 'live')
+    return refuse(
+      'session_ended',
+      `session ${command.session} is ${session.state}${session.end_reason === null ? '' : ` (${session.end_reason})`}; register anew`,
+      {
+        session: command.session,
+        state: session.state,
+        evidence: session.evidence,
+      },
+    )
+  if (repeated && session.claim_no > command.claim)
+    return refuse(
+      'claim_superseded',
+      `claim ${command.claim} of ${command.session} came after claim ${session.claim_no}; drop it`,
+      { claim: session.claim_no },
+    )
+  if (repeated) {
+    const [rows, steps, waits] = yield* finish(
+      heldUnderClaim(command.session, command.claim),
+      stepsOfClaim(command.session, command.claim, settings.claimJournalMax),
+      waitsOfClaim(command.session, command.claim),
+    )
+    return {
+      ok: true,
+      runs: runsOf(rows, steps, waits),
+      taken: new Map(),
+      leaseUntil: session.lease_until,
+      repeated: true,
+    }
+  }
+  const perLane = command.lanes.flatMap(({ lane, from }) =>
+    claimStatements({
+      session: command.session,
+      claim: command.claim,
+      lane,
+      from,
+      most: command.most,
+      suspectMs: SUSPECT_DUE_MS,
+      except: command.except,
+    }),
+  )
+  const [steps, waits, ...claimed] = yield* claimAnd(command, settings, perLane)
+  const taken = new Map<string, { rank: number; id: string; count: number }>()
+  command.lanes.forEach(({ lane }, i) => {
+    for (const row of [...(claimed[2 * i] ?? []), ...(claimed[2 * i + 1] ?? [])]) {
+      const last = taken.get(lane)
+      const later = !last || row.rank > last.rank || (row.rank === last.rank && row.id > last.id)
+      taken.set(
+        lane,
+        later
+          ? { rank: row.rank, id: row.id, count: (last?.count ?? 0) + 1 }
+          : { ...last, count: last.count + 1 },
+      )
+    }
+  })
+  return {
+    ok: true,
+    runs: runsOf(claimed.flat(), steps, waits),
+    taken,
+    leaseUntil: session.lease_until,
+    repeated: false,
+  }
+}
+
+function* claimAnd(
+  command: ClaimCommand,
+  settings: Settings,
+  perLane: ReturnType<typeof claimStatements>[number][],
+): Steps<[StepRow[], Parameters<typeof waitOf>[0][], ...ClaimRow[][]]> {
+  const results = yield* finish(
+    ...perLane,
+    stepsOfClaim(command.session, command.claim, settings.claimJournalMax),
+    waitsOfClaim(command.session, command.claim),
+  )
+  const claimed = results.slice(0, perLane.length) as ClaimRow[][]
+  return [
+    results[perLane.length] as StepRow[],
+    results[perLane.length + 1] as Parameters<typeof waitOf>[0][],
+    ...claimed,
+  ]
+}
+
+const runsOf = (
+  rows: readonly ClaimRow[],
+  steps: readonly StepRow[],
+  waits: readonly Parameters<typeof waitOf>[0][],
+): ClaimedRun[] => {
+  const entries = new Map<string, Entry[]>()
+  for (const step of steps) {
+    const list = entries.get(step.run)
+    if (list) list.push(entryOf(step))
+    else entries.set(step.run, [entryOf(step)])
+  }
+  return rows.map((row) => ({
+    run: row.id,
+    workflow: row.workflow,
+    version: row.version,
+    owner: row.owner,
+    attempt: row.attempt,
+    leasedAt: row.leased_at,
+    createdAt: row.created_at,
+    deadline: row.deadline,
+    attemptDeadline: row.attempt_deadline,
+    failures: row.failures,
+    input: row.input,
+    entries: row.entries,
+    journal: entries.get(row.id) ?? [],
+    waits:
+      row.waits === 0
+        ? []
+        : waits.filter((wait) => wait.run === row.id).map((wait) => liveWait(waitOf(wait))),
+  }))
+}
+
+export const entryOf = (step: StepRow): Entry => ({
+  n: step.n,
+  key: step.key,
+  kind: step.kind as EntryKind,
+  at: step.at,
+  output: step.output,
+  error: step.error,
+})

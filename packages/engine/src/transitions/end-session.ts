@@ -1,0 +1,98 @@
+// A session ends: closed by itself, or on evidence that its process has. The row is ended first; its runs follow, by
+// `endAttempts`, in the same transaction where it closes itself and in batches where a sweep does it.
+import type { PlanContext } from '../model/start.ts'
+import type { Follow } from '../model/follow.ts'
+import { nothing } from '../model/follow.ts'
+import type { Steps, Tx } from '../store/sql.ts'
+import { ask, finish } from '../store/sql.ts'
+import {
+  endEmbeddedSessions,
+  endLapsedSessions,
+  endSession,
+  recountLeases,
+} from '../store/tables/sessions.ts'
+import { orphanedRuns, runsOfSession } from '../store/tables/runs.ts'
+import { endAttempts } from './end-attempts.ts'
+
+/** Ends a session and hands back all that it holds, also what it never heard of. A repeat hands back nothing more. */
+export function* closeSession(
+  tx: Tx,
+  session: string,
+  reason: string,
+  context: PlanContext,
+): Steps<{ ended: boolean; handedBack: number; follow: Follow }> {
+  const [closed, held] = yield* ask(
+    endSession(session, reason, 'closed by the session itself'),
+    runsOfSession(session, 100_000),
+  )
+  const { ended, follow } = yield* endAttempts(
+    tx,
+    held.map((row) => ({
+      run: row.id,
+      attempt: row.attempt,
+      session,
+      end: () => ({ kind: 'hand_back', reason: 'shutdown' }),
+      event: null,
+      note: `its session closed: ${reason}`,
+    })),
+    context,
+  )
+  return { ended: closed.length > 0, handedBack: ended.length, follow }
+}
+
+/** Ends every session whose lease has lapsed. */
+export function* endLapsed(_tx: Tx): Steps<readonly { id: string; evidence: string }[]> {
+  const [ended] = yield* finish(endLapsedSessions())
+  return ended
+}
+
+/** Ends one session on evidence that exactly its process has ended. A repeat is a no-op. */
+export function* endOnEvidence(_tx: Tx, session: string, evidence: string): Steps<boolean> {
+  const [ended] = yield* finish(endSession(session, 'process_ended', evidence))
+  return ended.length > 0
+}
+
+/** A new owner of the SQLite file has proof of death for what lived in the earlier one; remote leases count anew. */
+export function* takeOverFile(
+  _tx: Tx,
+  process: string,
+  evidence: string,
+): Steps<{ ended: number; recounted: number }> {
+  const [ended, recounted] = yield* finish(endEmbeddedSessions(process, evidence), recountLeases())
+  return { ended: ended.length, recounted: recounted.length }
+}
+
+/** Takes back a batch of runs whose holder has ended or does not exist, each with the evidence of its session. */
+export function* takeBack(
+  tx: Tx,
+  most: number,
+  context: PlanContext,
+): Steps<{
+  examined: number
+  ended: readonly { run: string; attempt: number; status: string; session: string }[]
+  follow: Follow
+}> {
+  const [orphans] = yield* ask(orphanedRuns(most))
+  if (orphans.length === 0) return { examined: 0, ended: [], follow: nothing() }
+  const { ended, follow } = yield* endAttempts(
+    tx,
+    orphans.map(({ id, session, attempt, end_reason, evidence }) => {
+      const lapsed = end_reason === 'lease_lapsed'
+      const note = evidence ?? `the session ${session} does not exist`
+      return {
+        run: id,
+        attempt,
+        session,
+        end: () => ({ kind: lapsed ? ('expire' as const) : ('lose' as const), note }),
+        event: {
+          kind: lapsed ? 'attempt.expired' : 'attempt.lost',
+          actor: 'sweep',
+          data: { session, attempt, evidence: note },
+        },
+        note,
+      }
+    }),
+    context,
+  )
+  return { examined: orphans.length, ended, follow }
+}
