@@ -148,8 +148,8 @@ export const applyWrite = (
       })
   }
   for (const spawn of write.spawns ?? []) {
-    if (!entries.some((entry) => entry.key === spawn.key)) continue
-    const planned = planChild(run, spawn.key, spawn, children.length, context)
+    if (!entries.some((entry) => entry.key === spawn.as)) continue
+    const planned = planChild(run, spawn.as, spawn, children.length, context)
     if (!planned.ok) return planned
     children.push(planned.planned)
   }

@@ -37,7 +37,7 @@ export interface Settlement {
 }
 
 /** Hand-backs for these reasons are the engine's own doing and never delay the next claim. */
-const BLAMELESS: readonly string[] = ['shutdown', 'chain', 'draining']
+const BLAMELESS: readonly string[] = ['shutdown', 'chain', 'pause', 'canceled']
 
 export const settle = (run: Run, end: End, now: number, settings: Settings): Settlement => {
   if (run.status === 'canceling')

@@ -98,7 +98,7 @@ export interface AttemptWrite {
   /** Waits that lost a race. */
   readonly closes?: readonly string[]
   /** Children started and not awaited; each has an entry of kind `spawn`. */
-  readonly spawns?: readonly (ChildStart & { readonly key: string })[]
+  readonly spawns?: readonly (ChildStart & { readonly as: string })[]
   readonly state?: string | null
   readonly progress?: string
   readonly stream?: readonly {
@@ -156,6 +156,8 @@ export interface ClaimRequest {
   readonly most: number
   /** Runs that have a job or a marker here, and are not given again. */
   readonly except: readonly string[]
+  /** Only runs of these workflows: those whose slot class has room here. */
+  readonly only?: readonly string[]
   /** How long the answer may wait for work, in milliseconds; 0 answers at once. */
   readonly waitMs: number
 }
@@ -240,6 +242,8 @@ export type RenewAnswer = RenewOk | Refusal
 export interface CloseRequest {
   readonly session: string
   readonly reason: string
+  /** Runs whose bodies have not settled in a process that lives on: they stay held, for one last lease. */
+  readonly except?: readonly string[]
 }
 export type CloseAnswer = { readonly ok: true; readonly handedBack: number } | Refusal
 

@@ -3,6 +3,7 @@ import { refuse } from '../kernel/outcome.ts'
 import { mustFit } from '../model/start.ts'
 import type {
   ClaimAnswer,
+  ClaimRequest,
   ExecutorPort,
   RegisterAnswer,
   RenewAnswer,
@@ -20,6 +21,7 @@ import { unpark } from '../transitions/park.ts'
 import { register } from '../transitions/register.ts'
 import { renew } from '../transitions/renew.ts'
 import type { Engine } from './engine.ts'
+import type { LanePlace } from './lanes.ts'
 import type { Serves } from '../queries/lines.ts'
 import { parseLane, serves, servesOf } from '../queries/lines.ts'
 
@@ -161,7 +163,7 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
           `there is no live session ${request.session}; register anew`,
           { session: request.session },
         )
-      const asked = await laneWithWork(engine, request.session, what, request.waitMs, signal)
+      const asked = await laneWithWork(engine, request, what, signal)
       const answer = await engine.store.run((tx) =>
         claim(tx, { ...request, lanes: asked }, settings),
       )
@@ -210,7 +212,7 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
 
     async close(request) {
       const { handedBack } = await engine.act((tx, context) =>
-        closeSession(tx, request.session, request.reason, context),
+        closeSession(tx, request, context),
       )
       known.delete(request.session)
       return { ok: true, handedBack }
@@ -223,15 +225,18 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
 /** Waits until a lane that the session serves may hold something, or the time is over. */
 const laneWithWork = (
   engine: Engine,
-  session: string,
+  request: ClaimRequest,
   what: Serves,
-  waitMs: number,
   signal: AbortSignal | undefined,
-): Promise<{ lane: string; from: { rank: number; id: string } }[]> => {
-  const found = engine.lanes.look(session, what)
-  if (found.length > 0 || waitMs <= 0 || signal?.aborted === true) return Promise.resolve(found)
+): Promise<LanePlace[]> => {
+  const look = (): LanePlace[] =>
+    engine.lanes
+      .look(request.session, what)
+      .filter(({ lane }) => !request.only || request.only.includes(parseLane(lane).workflow))
+  const found = look()
+  if (found.length > 0 || request.waitMs <= 0 || signal?.aborted === true) return Promise.resolve(found)
   return new Promise((resolve) => {
-    const done = (lanes: { lane: string; from: { rank: number; id: string } }[]): void => {
+    const done = (lanes: LanePlace[]): void => {
       cancel()
       stop()
       signal?.removeEventListener('abort', onAbort)
@@ -239,10 +244,11 @@ const laneWithWork = (
     }
     const onAbort = (): void => done([])
     const stop = engine.hub.onLane(() => {
-      const now = engine.lanes.look(session, what)
+      const now = look()
       if (now.length > 0) done(now)
     })
-    const cancel = engine.ports.timers.after(waitMs, () => done(engine.lanes.look(session, what)))
+    const cancel = engine.ports.timers.after(request.waitMs, () => done(look()))
     signal?.addEventListener('abort', onAbort, { once: true })
   })
 }
+

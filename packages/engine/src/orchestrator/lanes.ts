@@ -13,6 +13,14 @@ interface LaneState extends Lane {
   readonly lane: string
   from: Place
   maybe: boolean
+  /** Wake-ups so far: one that comes while a claim is under way is not taken back by what that claim found. */
+  wakes: number
+}
+
+export interface LanePlace {
+  readonly lane: string
+  readonly from: Place
+  readonly wakes: number
 }
 
 export interface Lanes {
@@ -21,10 +29,10 @@ export interface Lanes {
   /** A run at this place became claimable. */
   wake(lane: string, at: Place): void
   /** The lanes that this session serves and that may hold something, in an order that goes round. */
-  look(session: string, serves: Serves): { lane: string; from: Place }[]
+  look(session: string, serves: Serves): LanePlace[]
   /** What a claim of these lanes found. */
   found(
-    asked: readonly { lane: string }[],
+    asked: readonly LanePlace[],
     taken: ReadonlyMap<string, Place & { count: number }>,
     most: number,
     count: number,
@@ -42,7 +50,7 @@ export const makeLanes = (): Lanes => {
   const stateOf = (lane: string): LaneState => {
     const found = states.get(lane)
     if (found) return found
-    const made: LaneState = { lane, ...parseLane(lane), from: START, maybe: true }
+    const made: LaneState = { lane, ...parseLane(lane), from: START, maybe: true, wakes: 0 }
     states.set(lane, made)
     known.add(lane)
     return made
@@ -63,6 +71,7 @@ export const makeLanes = (): Lanes => {
     wake(lane, at) {
       const state = stateOf(lane)
       state.maybe = true
+      state.wakes += 1
       if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
         state.from = at
     },
@@ -70,14 +79,16 @@ export const makeLanes = (): Lanes => {
       const mine = matching(session, what).filter((lane) => lane.maybe)
       turn += 1
       const first = mine.length === 0 ? 0 : turn % mine.length
-      return [...mine.slice(first), ...mine.slice(0, first)].map(({ lane, from }) => ({
+      return [...mine.slice(first), ...mine.slice(0, first)].map(({ lane, from, wakes }) => ({
         lane,
         from,
+        wakes,
       }))
     },
     found(asked, taken, most, count) {
-      for (const { lane } of asked) {
+      for (const { lane, wakes } of asked) {
         const state = stateOf(lane)
+        if (state.wakes !== wakes) continue
         const got = taken.get(lane)
         // a claim that stopped for want of room says nothing of what is left
         if (got) state.from = { rank: got.rank, id: got.id }

@@ -9,32 +9,35 @@ import {
   endEmbeddedSessions,
   endLapsedSessions,
   endSession,
-  recountLeases,
-} from '../store/tables/sessions.ts'
+  recountLeases, retireSession } from '../store/tables/sessions.ts'
 import { orphanedRuns, runsOfSession } from '../store/tables/runs.ts'
 import { endAttempts } from './end-attempts.ts'
 
-/** Ends a session and hands back all that it holds, also what it never heard of. A repeat hands back nothing more. */
+/**
+ * Ends a session and hands back all that it holds, also what it never heard of. With runs that have not settled in a
+ * process that lives on, it is retired instead: it claims nothing and has one last lease. A repeat does nothing more.
+ */
 export function* closeSession(
   tx: Tx,
-  session: string,
-  reason: string,
+  request: { readonly session: string; readonly reason: string; readonly except?: readonly string[] },
   context: PlanContext,
 ): Steps<{ ended: boolean; handedBack: number; follow: Follow }> {
-  const [closed, held] = yield* ask(
-    endSession(session, reason, 'closed by the session itself'),
-    runsOfSession(session, 100_000),
-  )
+  const { session, reason } = request
+  const except = new Set(request.except ?? [])
+  const close = except.size === 0 ? endSession(session, reason, 'closed by the session itself') : retireSession(session)
+  const [closed, held] = yield* ask(close, runsOfSession(session, 100_000))
   const { ended, follow } = yield* endAttempts(
     tx,
-    held.map((row) => ({
-      run: row.id,
-      attempt: row.attempt,
-      session,
-      end: () => ({ kind: 'hand_back', reason: 'shutdown' }),
-      event: null,
-      note: `its session closed: ${reason}`,
-    })),
+    held
+      .filter((row) => !except.has(row.id))
+      .map((row) => ({
+        run: row.id,
+        attempt: row.attempt,
+        session,
+        end: () => ({ kind: 'hand_back', reason: 'shutdown' }),
+        event: null,
+        note: `its session closed: ${reason}`,
+      })),
     context,
   )
   return { ended: closed.length > 0, handedBack: ended.length, follow }

@@ -1,0 +1,120 @@
+// What a workflow function is handed: the durable verbs. Types only; `driver.ts` and `verbs.ts` do the work.
+import type { Duration } from '../kernel/duration.ts'
+import type { Facts } from '../kernel/log.ts'
+import type { RetryPolicy } from '../model/retry.ts'
+import type { Schema } from './schema.ts'
+import type { Task, Workflow } from './workflow.ts'
+
+/** What a step's body receives. */
+export interface StepArgument {
+  /** Aborts when the try runs into its limit, the run is canceled, or the executor must let go. */
+  readonly signal: AbortSignal
+  /** 1 for the first try of the step. */
+  readonly tryNumber: number
+  /** The same for every try of this step of this run: send it to services that can tell a repeat. */
+  readonly idempotencyKey: string
+  /** (generation, attempt): rises with every attempt, so that a service can refuse a stale holder. */
+  readonly fence: { readonly generation: number; readonly attempt: number }
+  progress(done: number, total?: number, note?: string): void
+  /** Appends to a stream of the run that clients read live. */
+  append(stream: string, value: unknown): void
+}
+
+export interface StepOptions<O = unknown> {
+  readonly retry?: RetryPolicy
+  /** Limit of one try. */
+  readonly timeout?: Duration
+  readonly output?: Schema<unknown, O>
+  /** Whether an error is worth another try. Default: all but `FatalError`. */
+  readonly retryIf?: (error: unknown) => boolean
+}
+
+export type SignalResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly timedOut: true }
+
+export interface ApprovalOptions {
+  readonly prompt: string
+  readonly data?: unknown
+  /** Who may decide; empty means anyone. */
+  readonly deciders?: readonly string[]
+  /** Default 24 h. */
+  readonly deadline?: Duration
+}
+
+export type Decision<T = unknown> =
+  | { readonly decision: 'approved' | 'denied'; readonly by: string; readonly reason: string | null; readonly at: number; readonly payload: T | null }
+  | { readonly decision: 'lapsed' }
+
+export interface ChildOptions {
+  /** Name of this child among the run's steps. Default: the workflow's name. */
+  readonly as?: string
+  readonly owner?: string
+  readonly queue?: string
+  readonly labels?: readonly string[]
+  readonly priority?: number
+  readonly key?: string
+  /** What becomes of the child when this run ends. Awaited: `cancel`; else `detach`. */
+  readonly onParentEnd?: 'cancel' | 'detach'
+}
+
+export interface MapOptions<T> {
+  /** Names an item among the others, whatever its place. Default: its index. */
+  readonly key?: (item: T, index: number) => string
+  /** Items in work at once. Default 16. */
+  readonly concurrency?: number
+}
+
+export type Settled<O> = { readonly ok: true; readonly value: O } | { readonly ok: false; readonly error: Error }
+
+type Branches = Readonly<Record<string, (ctx: Context) => Promise<unknown>>>
+type Value<F> = F extends (ctx: Context) => Promise<infer T> ? T : never
+
+export interface Context {
+  readonly info: { readonly run: string; readonly workflow: string; readonly version: string; readonly attempt: number; readonly owner: string }
+  /** Aborts when the attempt must end. */
+  readonly abort: AbortSignal
+  /** Runs `body` once and records its result under `name`; on replay the recorded result is given back. */
+  step<O>(name: string, body: (step: StepArgument) => Promise<O> | O, options?: StepOptions<O>): Promise<O>
+  step<I, O>(task: Task<I, O>, input: I, options?: { readonly as?: string }): Promise<O>
+  /** Waits without an executor, for a time on the store's clock. */
+  sleep(name: string, duration: Duration): Promise<void>
+  sleepUntil(name: string, instant: number | Date): Promise<void>
+  /** Takes the next signal of this name; one that came before is kept. */
+  signal<T = unknown>(name: string, options?: { readonly as?: string; readonly schema?: Schema<unknown, T> }): Promise<T>
+  /** With a time-out, the result says whether the signal or the time came first. */
+  signal<T = unknown>(
+    name: string,
+    options: { readonly as?: string; readonly timeout: Duration; readonly schema?: Schema<unknown, T> },
+  ): Promise<SignalResult<T>>
+  /** Asks people; the decision comes once, or the deadline passes. */
+  approval<T = unknown>(name: string, options: ApprovalOptions): Promise<Decision<T>>
+  /** Runs a child to its end and gives its output; throws `ChildFailedError` when it does not succeed. */
+  run<I, O>(workflow: Workflow<I, O>, input: I, options?: ChildOptions): Promise<O>
+  /** Starts a child and goes on; gives its run id. */
+  spawn<I, O>(workflow: Workflow<I, O>, input: I, options?: ChildOptions): Promise<string>
+  /** `return ctx.continueAs(input)` ends this run and starts its successor in one transaction. */
+  continueAs(input: unknown): Promise<never>
+  /** Shown by the API at once; a run has one state. */
+  setState(value: unknown): void
+  /** Runs `body` for each item in a scope of its own; results keep the order of the items. The first error ends it. */
+  map<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options?: MapOptions<T>): Promise<O[]>
+  /** As `map`, and every item is tried: each result says whether it succeeded. */
+  mapSettled<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options?: MapOptions<T>): Promise<Settled<O>[]>
+  /** Names used inside `body` are its own. */
+  scope<O>(name: string, body: (ctx: Context) => Promise<O>): Promise<O>
+  /** All branches; the first error ends it. */
+  all<B extends Branches>(name: string, branches: B): Promise<{ [K in keyof B]: Value<B[K]> }>
+  /** The first branch to end, however it ends; the others' waits are closed. */
+  race<B extends Branches>(name: string, branches: B): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
+  /** The first branch to succeed; throws an AggregateError when none does. */
+  any<B extends Branches>(name: string, branches: B): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
+  /** True for runs that reach this place first with the changed code; false for those that passed it before. */
+  patched(name: string): boolean
+  /** Milliseconds on the store's clock as of the last outcome received: the same on replay. */
+  now(): number
+  /** The same on replay: seeded by run and scope. */
+  random(): number
+  uuid(): string
+  /** Written once, not again on replay. */
+  log(message: string, facts?: Facts): void
+  progress(done: number, total?: number, note?: string): void
+}

@@ -1,0 +1,77 @@
+// Errors as data: what was thrown, kept with its name, message, stack, cause chain and its author's own fields.
+import { LeaseholdError } from '../kernel/errors.ts'
+import { messageOf, plain } from '../kernel/json.ts'
+
+export interface FailureData {
+  readonly name: string
+  readonly message: string
+  readonly code?: string
+  readonly stack?: string
+  readonly cause?: FailureData
+  /** The author's own fields, where JSON can carry them. */
+  readonly fields?: Readonly<Record<string, unknown>>
+}
+
+const TEXT_MAX = 32_768
+const DEPTH_MAX = 8
+const KNOWN = new Set(['name', 'message', 'stack', 'cause', 'code'])
+
+/** Makes data of anything that was thrown: an error, a string, null, or an odd object with throwing getters. */
+export const failureOf = (thrown: unknown, depth = 0): FailureData => {
+  try {
+    if (!(thrown instanceof Error)) return { name: 'Error', message: cut(messageOf(thrown)) }
+    const code = (thrown as { code?: unknown }).code
+    const fields = ownFields(thrown)
+    return {
+      name: cut(String(thrown.name)),
+      message: cut(String(thrown.message)),
+      ...(typeof code === 'string' || typeof code === 'number' ? { code: cut(String(code)) } : {}),
+      ...(typeof thrown.stack === 'string' ? { stack: cut(thrown.stack) } : {}),
+      ...(thrown.cause !== undefined && depth < DEPTH_MAX ? { cause: failureOf(thrown.cause, depth + 1) } : {}),
+      ...(Object.keys(fields).length > 0 ? { fields } : {}),
+    }
+  } catch {
+    return { name: 'Error', message: 'something was thrown that cannot be read' }
+  }
+}
+
+const ownFields = (error: Error): Record<string, unknown> => {
+  const fields: Record<string, unknown> = {}
+  for (const key of Object.keys(error)) {
+    if (KNOWN.has(key) || key === '__proto__') continue
+    try {
+      fields[key] = plain((error as unknown as Record<string, unknown>)[key])
+    } catch {
+      fields[key] = '(not JSON)'
+    }
+  }
+  return fields
+}
+
+const cut = (text: string): string => (text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}… (${text.length} characters)`)
+
+/** An error as the workflow function sees it, live and on replay: made of its data, so that both are the same. */
+export class StepError extends Error {
+  readonly code: string | undefined
+  readonly fields: Readonly<Record<string, unknown>>
+  constructor(data: FailureData) {
+    super(data.message, data.cause ? { cause: new StepError(data.cause) } : undefined)
+    this.name = data.name
+    this.code = data.code
+    this.fields = data.fields ?? {}
+    if (data.stack !== undefined) this.stack = data.stack
+  }
+}
+
+/** A child run did not succeed; `run` and `status` say which and how. */
+export class ChildFailedError extends LeaseholdError {
+  constructor(child: { run: string; status: string; reason: string | null; note: string | null; error: FailureData | null }) {
+    super(
+      'child_failed',
+      `child ${child.run} ${child.status}${child.reason === null ? '' : ` (${child.reason})`}: ${child.error?.message ?? child.note ?? 'no message'}`,
+      { run: child.run, status: child.status, reason: child.reason },
+      child.error ? { cause: new StepError(child.error) } : undefined,
+    )
+    this.name = 'ChildFailedError'
+  }
+}

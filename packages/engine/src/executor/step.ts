@@ -1,0 +1,129 @@
+// One step: its body, its tries and its limit. A try counts when its failure is recorded; one that was cut short because
+// the attempt had to end does not.
+import { milliseconds } from '../kernel/duration.ts'
+import { FatalError, LeaseholdError, RetryAfterError } from '../kernel/errors.ts'
+import { encode } from '../kernel/json.ts'
+import { backoffMs, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
+import type { LiveWait, WaitRecord } from '../model/work.ts'
+import type { StepArgument, StepOptions } from './context.ts'
+import { failureOf } from './failure.ts'
+import { checked } from './schema.ts'
+import type { VerbsEnvironment } from './verbs.ts'
+
+interface StepRun<O> {
+  readonly env: VerbsEnvironment
+  readonly key: string
+  readonly name: string
+  readonly options: StepOptions<O>
+  readonly body: (argument: StepArgument) => Promise<O> | O
+  readonly live: LiveWait | undefined
+  readonly branch: { state: 'asked' | 'body' | 'wait' }
+}
+
+const TRIES = 3
+
+/** Begins the step's next try, or stands at the retry that was recorded for it. */
+export const runStep = <O>(step: StepRun<O>): void => {
+  const { env, key, live, branch } = step
+  const { driver } = env
+  if (live?.kind === 'retry' && live.state === 'open') {
+    branch.state = 'wait'
+    return
+  }
+  branch.state = 'body'
+  driver.whenDurable(key, () => void attempt(step, (live?.kind === 'retry' ? live.tries : 0) + 1))
+}
+
+const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> => {
+  const { env, key, options } = step
+  const { driver, ports } = env
+  driver.bodyBegins()
+  const controller = new AbortController()
+  const onAbort = (): void => controller.abort(driver.signal.reason)
+  if (driver.signal.aborted) onAbort()
+  else driver.signal.addEventListener('abort', onAbort, { once: true })
+  let timedOut = false
+  let revoked = false
+  const limitMs = options.timeout === undefined ? null : milliseconds(options.timeout, `timeout of the step ${step.name}`)
+  const timeoutError = new LeaseholdError('step_timeout', `the step ${step.name} ran into its limit of ${limitMs} ms`, { step: step.name, limitMs })
+  let cancelLimit: (() => void) | null = null
+  if (limitMs !== null)
+    cancelLimit = ports.timers.after(limitMs, () => {
+      timedOut = true
+      controller.abort(timeoutError)
+      // a body that does not heed its signal keeps its slot; the run goes on elsewhere with a higher fence
+      cancelLimit = ports.timers.after(env.limitGraceMs, () => {
+        revoked = true
+        const retry = retryRecord(step, timeoutError, tryNumber)
+        if (retry) driver.revoke(retry, `the step ${step.name} had not settled ${env.limitGraceMs} ms after its limit`)
+        else driver.fail('step_timeout', timeoutError)
+      })
+    })
+  let result: { output: string | null } | { thrown: unknown }
+  try {
+    const value = await step.body(argumentOf(step, tryNumber, controller.signal))
+    const output = encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))
+    const bytes = output === null ? 0 : Buffer.byteLength(output)
+    if (bytes > env.payloadMax)
+      throw new LeaseholdError('payload_too_large', `the result of the step ${step.name} has ${bytes} bytes; the limit is ${env.payloadMax}. Store it elsewhere and return a reference`, { bytes, limit: env.payloadMax })
+    result = { output }
+  } catch (thrown) {
+    result = { thrown }
+  }
+  cancelLimit?.()
+  driver.signal.removeEventListener('abort', onAbort)
+  if (revoked || driver.over) return driver.bodySettles()
+  if ('output' in result && !timedOut) {
+    driver.ready({ key, kind: 'step', output: result.output, error: null })
+    return driver.bodySettles()
+  }
+  if (driver.firstReason !== null && !timedOut) return driver.bodySettles() // cut short: not a failure of the step
+  const thrown = timedOut ? timeoutError : (result as { thrown: unknown }).thrown
+  const retry = retryRecord(step, thrown, tryNumber)
+  if (!retry) {
+    driver.ready({ key, kind: 'step', output: null, error: JSON.stringify(failureOf(thrown)) })
+    return driver.bodySettles()
+  }
+  await retryLater(step, retry, tryNumber)
+}
+
+/** Records the failed try; then waits here when the next one is near, else stands at the recorded retry. */
+const retryLater = async <O>(step: StepRun<O>, record: WaitRecord, tryNumber: number): Promise<void> => {
+  const { env, branch } = step
+  const { driver, ports } = env
+  const delay = record.dueInMs ?? 0
+  driver.inPlace(1)
+  driver.bodySettles()
+  const recorded = await driver.failedTry(record)
+  if (!recorded) return driver.inPlace(-1)
+  if (delay > RETRY_IN_PLACE_MS) {
+    branch.state = 'wait'
+    return driver.inPlace(-1)
+  }
+  ports.timers.after(delay, () => {
+    driver.inPlace(-1)
+    if (!driver.over) driver.whenDurable(step.key, () => void attempt(step, tryNumber + 1))
+  })
+}
+
+/** The retry that follows this failure, or null when none is left or the error is not to be tried again. */
+const retryRecord = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): WaitRecord | null => {
+  const policy = { ...step.env.stepRetry, ...step.options.retry }
+  if (thrown instanceof FatalError || isOwn(thrown) || !triesLeft(policy, TRIES, tryNumber)) return null
+  if (step.options.retryIf && !step.options.retryIf(thrown)) return null
+  const delay = Math.max(backoffMs(policy, tryNumber, step.env.ports.random.next()), thrown instanceof RetryAfterError ? milliseconds(thrown.afterMs, 'RetryAfterError') : 0)
+  return { key: step.key, kind: 'retry', tries: tryNumber, error: JSON.stringify(failureOf(thrown)), dueInMs: delay }
+}
+
+/** Errors that trying again cannot mend. */
+const isOwn = (thrown: unknown): boolean =>
+  thrown instanceof LeaseholdError && ['not_serializable', 'payload_too_large', 'invalid_output', 'duplicate_name', 'nested_step', 'invalid_duration'].includes(thrown.code)
+
+const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, signal: AbortSignal): StepArgument => ({
+  signal,
+  tryNumber,
+  idempotencyKey: `${env.driver.claimed.run}:${key}`,
+  fence: { generation: env.generation, attempt: env.driver.claimed.attempt },
+  progress: (done, total, note) => env.driver.progress(JSON.stringify({ done, total: total ?? null, note: note ?? null })),
+  append: (stream, value) => env.driver.append(stream, encode(value)),
+})

@@ -1,0 +1,270 @@
+// The durable verbs of a workflow function, on top of its driver: each is a branch that asks for the outcome of a name.
+import type { Duration } from '../kernel/duration.ts'
+import { milliseconds } from '../kernel/duration.ts'
+import { LeaseholdError } from '../kernel/errors.ts'
+import { decode, encode } from '../kernel/json.ts'
+import type { Ports } from '../kernel/ports.ts'
+import { seededRandom, seedOf } from '../kernel/random.ts'
+import type { RetryPolicy } from '../model/retry.ts'
+import type { ChildStart, EntryKind, LiveWait } from '../model/work.ts'
+import type { ApprovalOptions, ChildOptions, Context, Decision, MapOptions, Settled, SignalResult, StepArgument, StepOptions } from './context.ts'
+import type { Driver, Received } from './driver.ts'
+import type { FailureData } from './failure.ts'
+import { ChildFailedError, failureOf, StepError } from './failure.ts'
+import type { Schema } from './schema.ts'
+import { checked } from './schema.ts'
+import { runStep } from './step.ts'
+import type { Task, Workflow } from './workflow.ts'
+
+export interface VerbsEnvironment {
+  readonly driver: Driver
+  readonly ports: Ports
+  readonly generation: number
+  readonly stepRetry: RetryPolicy
+  readonly payloadMax: number
+  readonly limitGraceMs: number
+}
+
+/** What `return ctx.continueAs(input)` comes to. */
+export class Continuation {
+  readonly input: string | null
+  constructor(input: string | null) {
+    this.input = input
+  }
+}
+
+const escaped = (name: string): string => name.replace(/[%/:]/g, encodeURIComponent)
+
+const never = (): Promise<never> => new Promise(() => undefined)
+
+/** The context of one scope; names used in it are its own. */
+export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
+  const { driver, ports } = env
+  const { claimed } = driver
+  const used = new Set<string>()
+  const random = seededRandom(seedOf(`${claimed.run}#${scope}`))
+
+  const keyFor = (name: string, what: string): string => {
+    if (driver.over) throw new LeaseholdError('late_call', `${what} was called after the function had ended; use the context only while it runs`)
+    if (typeof name !== 'string' || name === '' || name.length > 200 || UNFIT.test(name))
+      throw new LeaseholdError('invalid_request', `the name ${JSON.stringify(name)?.slice(0, 80)} of ${what} cannot be kept; expected 1 to 200 characters without control characters`)
+    const key = scope + escaped(name)
+    if (used.has(key))
+      throw new LeaseholdError('duplicate_name', `the name ${JSON.stringify(name)} is used twice in ${scope === '' ? 'the run' : `the scope ${scope}`}; give each its own, as in ${JSON.stringify(`${name}-2`)}, or use ctx.map or ctx.scope`, { name, scope })
+    used.add(key)
+    return key
+  }
+
+  /** Asks for an outcome; `look` says what to do while the journal holds none. */
+  const ask = (key: string, kind: EntryKind, look: (live: LiveWait | undefined, branch: { state: 'asked' | 'body' | 'wait' }) => void): Promise<Received> => {
+    if (driver.isClosed(key)) return never()
+    return new Promise((resolve) => {
+      const branch = { key, kind, state: 'asked' as 'asked' | 'body' | 'wait', receive: resolve, look: (live: LiveWait | undefined) => look(live, branch) }
+      driver.ask(branch)
+    })
+  }
+
+  const valueOf = <T>(received: Received): T => {
+    if (received.error !== null) throw new StepError(JSON.parse(received.error) as FailureData)
+    return decode(received.output) as T
+  }
+
+  /** A branch that stands at a wait until it is satisfied or lapses. */
+  const waitFor = (key: string, kind: 'time' | 'signal' | 'approval' | 'child', record: () => Parameters<Driver['record']>[0]): Promise<Received> =>
+    ask(key, kind, (live, branch) => {
+      branch.state = 'wait'
+      if (!live) driver.record(record())
+      else if (live.state === 'satisfied') driver.ready({ key, kind, output: JSON.stringify({ came: true, value: decode(live.result) ?? null }), error: null })
+      else if (live.state === 'lapsed') driver.ready({ key, kind, output: JSON.stringify({ came: false }), error: null })
+    })
+
+  const childStart = (workflow: { readonly name: string }, input: unknown, options: ChildOptions, awaited: boolean): ChildStart => ({
+    id: ports.ids.next('run'),
+    workflow: workflow.name,
+    input: encode(input),
+    ...(options.owner === undefined ? {} : { owner: options.owner }),
+    ...(options.queue === undefined ? {} : { queue: options.queue }),
+    ...(options.labels === undefined ? {} : { labels: options.labels }),
+    ...(options.priority === undefined ? {} : { priority: options.priority }),
+    ...(options.key === undefined ? {} : { key: options.key }),
+    awaited,
+    onParentEnd: options.onParentEnd ?? (awaited ? 'cancel' : 'detach'),
+  })
+
+  const inScope = <O>(names: readonly string[], body: (ctx: Context) => Promise<O>): { prefix: string; run: () => Promise<O> } => {
+    const prefix = `${scope}${names.map(escaped).join(':')}/`
+    return { prefix, run: () => body(makeContext(env, prefix)) }
+  }
+
+  const compete = async (name: string, branches: Readonly<Record<string, (ctx: Context) => Promise<unknown>>>, decide: 'first' | 'success'): Promise<{ winner: string; value: unknown }> => {
+    const key = keyFor(name, decide === 'first' ? 'race' : 'any')
+    const scopes = Object.entries(branches).map(([branch, body]) => ({ branch, ...inScope([name, branch], body) }))
+    const failures: unknown[] = []
+    return new Promise((resolve, reject) => {
+      let decided = false
+      const settle = (winner: string, ok: boolean, value: unknown): void => {
+        if (decided) return
+        if (!ok && decide === 'success') {
+          failures.push(value)
+          if (failures.length < scopes.length) return
+        }
+        decided = true
+        const closes = scopes.filter(({ branch }) => branch !== winner).flatMap(({ prefix }) => driver.closeScope(prefix))
+        void ask(key, 'race', (_live, branch) => {
+          branch.state = 'body'
+          driver.ready({ key, kind: 'race', output: JSON.stringify({ winner }), error: null, closes })
+        }).then(() => {
+          if (ok) resolve({ winner, value })
+          else reject(decide === 'success' ? new AggregateError(failures, `no branch of ${name} succeeded`) : value)
+        })
+      }
+      for (const { branch, run } of scopes)
+        run().then(
+          (value) => settle(branch, true, value),
+          (error: unknown) => settle(branch, false, error),
+        )
+    })
+  }
+
+  const eachOf = async <T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options: MapOptions<T>): Promise<Settled<O>[]> => {
+    keyFor(name, 'map')
+    const keys = items.map((item, i) => String(options.key ? options.key(item, i) : i))
+    const twice = keys.find((key, i) => keys.indexOf(key) !== i && keys.length < 2_000) ?? (new Set(keys).size === keys.length ? undefined : 'a key')
+    if (twice !== undefined) throw new LeaseholdError('duplicate_name', `two items of the map ${name} have the key ${twice}; give each its own`, { name, key: twice })
+    const results: Settled<O>[] = []
+    let next = 0
+    const worker = async (): Promise<void> => {
+      for (;;) {
+        const i = next++
+        if (i >= items.length) return
+        const { run } = inScope([name, keys[i] ?? ''], (ctx) => body(ctx, items[i] as T, i))
+        try {
+          results[i] = { ok: true, value: await run() }
+        } catch (error) {
+          results[i] = { ok: false, error: error instanceof Error ? error : new StepError(failureOf(error)) }
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: Math.max(1, Math.min(options.concurrency ?? 16, items.length)) }, worker))
+    return results
+  }
+
+  const ctx: Context = {
+    info: { run: claimed.run, workflow: claimed.workflow, version: claimed.version, attempt: claimed.attempt, owner: claimed.owner },
+    abort: driver.signal,
+
+    async step<I, O>(first: string | Task<I, O>, second: unknown, third?: unknown): Promise<O> {
+      const isTask = typeof first !== 'string'
+      const name = isTask ? ((third as { as?: string } | undefined)?.as ?? first.options.name) : first
+      const options: StepOptions<O> = isTask ? first.options : ((third as StepOptions<O> | undefined) ?? {})
+      const body = isTask ? (argument: StepArgument) => first.body(second as I, argument) : (second as (argument: StepArgument) => Promise<O> | O)
+      const key = keyFor(name, 'step')
+      const received = await ask(key, 'step', (live, branch) => runStep({ env, key, name, options, body, live, branch }))
+      return valueOf<O>(received)
+    },
+
+    async sleep(name, duration: Duration) {
+      const ms = milliseconds(duration, `sleep ${name}`)
+      const key = keyFor(name, 'sleep')
+      await waitFor(key, 'time', () => ({ key, kind: 'time', dueInMs: ms }))
+    },
+
+    async sleepUntil(name, instant) {
+      const at = typeof instant === 'number' ? instant : instant.getTime()
+      if (!Number.isFinite(at) || Math.abs(at) > 8.64e15)
+        throw new LeaseholdError('invalid_duration', `sleepUntil ${name} has ${String(instant)}; expected a date, or milliseconds since 1970`)
+      const key = keyFor(name, 'sleepUntil')
+      await waitFor(key, 'time', () => ({ key, kind: 'time', dueAt: Math.ceil(at) }))
+    },
+
+    async signal<T>(name: string, options: { as?: string; timeout?: Duration; schema?: Schema<unknown, T> } = {}) {
+      const ms = options.timeout === undefined ? undefined : milliseconds(options.timeout, `timeout of the signal ${name}`)
+      const key = keyFor(options.as ?? name, 'signal')
+      const received = await waitFor(key, 'signal', () => ({ key, kind: 'signal', name, ...(ms === undefined ? {} : { dueInMs: ms }) }))
+      const { came, value } = valueOf<{ came: boolean; value?: unknown }>(received)
+      const typed = came ? await checked(options.schema, value, `the signal ${name}`, 'invalid_input') : undefined
+      if (ms === undefined) return typed as T
+      return (came ? { ok: true, value: typed } : { ok: false, timedOut: true }) as SignalResult<T> as never
+    },
+
+    async approval<T>(name: string, options: ApprovalOptions) {
+      const ms = milliseconds(options.deadline ?? 86_400_000, `deadline of the approval ${name}`)
+      const data = encode(options.data)
+      const key = keyFor(name, 'approval')
+      const received = await waitFor(key, 'approval', () => ({
+        key,
+        kind: 'approval',
+        dueInMs: ms,
+        approval: { prompt: options.prompt, data, deciders: options.deciders ?? [] },
+      }))
+      const { came, value } = valueOf<{ came: boolean; value?: unknown }>(received)
+      return (came ? value : { decision: 'lapsed' }) as Decision<T>
+    },
+
+    async run<I, O>(workflow: Workflow<I, O>, input: I, options: ChildOptions = {}) {
+      const key = keyFor(options.as ?? workflow.name, 'run')
+      const typed = await checked(workflow.options.input as Schema<unknown, I> | undefined, input, `the input of ${workflow.name}`, 'invalid_input')
+      const received = await waitFor(key, 'child', () => ({ key, kind: 'child', child: childStart(workflow, typed, options, true) }))
+      const { value } = valueOf<{ value: { run: string; status: string; reason: string | null; note: string | null; output: unknown; error: FailureData | null } }>(received)
+      if (value.status !== 'succeeded') throw new ChildFailedError(value)
+      return (value.output ?? undefined) as O
+    },
+
+    async spawn<I, O>(workflow: Workflow<I, O>, input: I, options: ChildOptions = {}) {
+      const key = keyFor(options.as ?? workflow.name, 'spawn')
+      const typed = await checked(workflow.options.input as Schema<unknown, I> | undefined, input, `the input of ${workflow.name}`, 'invalid_input')
+      const received = await ask(key, 'spawn', (_live, branch) => {
+        branch.state = 'body'
+        const child = childStart(workflow, typed, options, false)
+        driver.ready({ key, kind: 'spawn', output: JSON.stringify(child.id), error: null, spawn: { as: key, ...child } })
+      })
+      return valueOf<string>(received)
+    },
+
+    continueAs: (input) => Promise.resolve(new Continuation(encode(input)) as never),
+
+    setState: (value) => driver.setState(encode(value)),
+
+    async map<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options: MapOptions<T> = {}) {
+      const results = await eachOf(name, items, body, options)
+      const failed = results.find((result) => !result.ok)
+      if (failed && !failed.ok) throw failed.error
+      return results.map((result) => (result as { readonly value: O }).value)
+    },
+
+    mapSettled: (name, items, body, options = {}) => eachOf(name, items, body, options),
+
+    async scope(name, body) {
+      keyFor(name, 'scope')
+      return inScope([name], body).run()
+    },
+
+    async all(name, branches) {
+      keyFor(name, 'all')
+      const values = await Promise.all(Object.entries(branches).map(async ([branch, body]) => [branch, await inScope([name, branch], body).run()] as const))
+      return Object.fromEntries(values) as never
+    },
+
+    race: (name, branches) => compete(name, branches, 'first') as never,
+    any: (name, branches) => compete(name, branches, 'success') as never,
+
+    patched(name) {
+      return driver.mark(`${keyFor(name, 'patched')}?`, 'patch')
+    },
+
+    now: () => driver.now(),
+    random: () => random.next(),
+    uuid() {
+      const digits = Array.from({ length: 32 }, (_, i) => (i === 12 ? '4' : i === 16 ? '89ab'[Math.floor(random.next() * 4)] : Math.floor(random.next() * 16).toString(16))).join('')
+      return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`
+    },
+    log(message, facts = {}) {
+      if (!driver.replaying) ports.log.info('run.log', { run: claimed.run, attempt: claimed.attempt, message, ...facts })
+    },
+    progress: (done, total, note) => driver.progress(JSON.stringify({ done, total: total ?? null, note: note ?? null })),
+  }
+  return ctx
+}
+
+// control characters and lone surrogates: what one of the stores cannot keep in a name
+const UNFIT = /[\u0000-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
