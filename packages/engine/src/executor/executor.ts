@@ -17,6 +17,7 @@ import type { Slots } from './slots.ts'
 import { makeSlots } from './slots.ts'
 import type { Turns } from './turns.ts'
 import { makeTurns } from './turns.ts'
+import type { AroundStep } from './verbs.ts'
 import { Continuation, makeContext } from './verbs.ts'
 import type { AnyWorkflow } from './workflow.ts'
 import { definitionsOf } from './workflow.ts'
@@ -43,6 +44,7 @@ export interface ExecutorOptions {
   readonly claimWaitMs?: number
   /** Renewals from elsewhere than the main loop, as from a thread of their own. */
   readonly renewals?: typeof startRenewals
+  readonly aroundStep?: AroundStep
 }
 
 export type ExecutorState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
@@ -284,7 +286,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
               session: of.id,
               claim,
               most: room.most,
-              except: [...jobs.keys()],
+              except: [...jobs.values()].filter((job) => job.left !== null).map(({ claimed }) => claimed.run),
               waitMs: options.claimWaitMs ?? 20_000,
               ...(room.partial ? { only: workflowsOf(room.classes) } : {}),
             },
@@ -311,8 +313,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       for (const run of answer.runs) {
         if (of.over || of !== session || of.fenced) of.letGo.push({ run: run.run, attempt: run.attempt, reason: 'lease_lost' })
         else if (state !== 'running') void handBack(of, run, 'shutdown')
-        else if (jobs.has(run.run)) void handBack(of, run, 'already_here')
-        else begin(of, run, offset)
+        else beginAfter(of, run, offset)
       }
     }
   }
@@ -335,6 +336,17 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   }
 
   // ── driving ────────────────────────────────────────────────────────────────────────────────────
+
+  /** The run's earlier attempt here has ended in the store, but its answer may still be on its way: begin when it has left. */
+  const beginAfter = (of: Session, claimed: ClaimedRun, storeOffset: number): void => {
+    const earlier = jobs.get(claimed.run)
+    if (!earlier) return begin(of, claimed, storeOffset)
+    if (earlier.driver.bodies > 0) return void handBack(of, claimed, 'unsettled_here')
+    void earlier.driver.settled.then(() => {
+      if (of.over || of.fenced || state !== 'running') void handBack(of, claimed, 'shutdown')
+      else begin(of, claimed, storeOffset)
+    })
+  }
 
   const begin = (of: Session, claimed: ClaimedRun, storeOffset: number): void => {
     const workflow = workflows.get(`${claimed.workflow}@${claimed.version}`)
@@ -393,6 +405,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       stepRetry: workflow.options.stepRetry ?? {},
       payloadMax: answer.limits.payloadMax,
       limitGraceMs: answer.limits.limitGraceMs,
+      ...(options.aroundStep ? { around: options.aroundStep } : {}),
     })
     const value: unknown = await workflow.handler(ctx, input)
     if (value instanceof Continuation) return { kind: 'continue', input: value.input, runId: ids.next('run') }

@@ -61,7 +61,10 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     })
   let result: { output: string | null } | { thrown: unknown }
   try {
-    const value = await step.body(argumentOf(step, tryNumber, controller.signal))
+    const argument = argumentOf(step, tryNumber, controller.signal)
+    const call = (): Promise<unknown> | unknown => step.body(argument)
+    const { around } = env
+    const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
     const output = encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))
     const bytes = output === null ? 0 : Buffer.byteLength(output)
     if (bytes > env.payloadMax)

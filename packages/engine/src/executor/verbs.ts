@@ -16,7 +16,14 @@ import { checked } from './schema.ts'
 import { runStep } from './step.ts'
 import type { Task, Workflow } from './workflow.ts'
 
+/** Called around each body: tests replace or break it here, tracing measures it. */
+export type AroundStep = (
+  step: { readonly run: string; readonly workflow: string; readonly key: string; readonly name: string; readonly tryNumber: number },
+  body: () => Promise<unknown> | unknown,
+) => Promise<unknown> | unknown
+
 export interface VerbsEnvironment {
+  readonly around?: AroundStep
   readonly driver: Driver
   readonly ports: Ports
   readonly generation: number

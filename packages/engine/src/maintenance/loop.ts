@@ -44,7 +44,8 @@ export interface Loop {
   stop(): Promise<void>
 }
 
-export const startLoop = (sweep: Sweep, upkeep: Upkeep): Loop => {
+/** `manual`: nothing happens by itself, only what `once` is called for; for tests that own the clock. */
+export const startLoop = (sweep: Sweep, upkeep: Upkeep, manual = false): Loop => {
   const { timers, time, log } = upkeep.ports
   let cancel: (() => void) | null = null
   let nextAt = Number.POSITIVE_INFINITY
@@ -82,7 +83,7 @@ export const startLoop = (sweep: Sweep, upkeep: Upkeep): Loop => {
 
   const arm = (ms: number): void => {
     const at = time.mono() + ms
-    if (stopped || at >= nextAt) return
+    if (manual || stopped || at >= nextAt) return
     cancel?.()
     nextAt = at
     cancel = timers.after(ms, run)

@@ -23,6 +23,8 @@ export interface OpenOptions {
   readonly ports: Ports
   readonly settings?: Partial<Settings>
   readonly synchronous?: 'FULL' | 'NORMAL' | 'OFF'
+  /** The loops pass only when told: for tests that own the clock. */
+  readonly manualLoops?: boolean
 }
 
 export interface Opened {
@@ -36,7 +38,7 @@ export interface Opened {
 }
 
 /** Throws a Fault or `invalid_config` with a sentence when the file or a setting cannot be used; nothing is left open then. */
-export const openOnSqlite = async ({ file, ports, settings: given = {}, synchronous }: OpenOptions): Promise<Opened> => {
+export const openOnSqlite = async ({ file, ports, settings: given = {}, synchronous, manualLoops = false }: OpenOptions): Promise<Opened> => {
   const settings: Settings = { ...defaults, ...given }
   const faults = settingsFaults(settings)
   if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
@@ -49,7 +51,7 @@ export const openOnSqlite = async ({ file, ports, settings: given = {}, synchron
       const engine = await openEngine({ store, ports, settings })
       const taken = await store.run((tx) => takeOverFile(tx, self, `the owner lock of the file was free when process ${process.pid} took it`))
       if (taken.ended + taken.recounted > 0) ports.log.info('store.taken_over', { file, ended: taken.ended, recounted: taken.recounted })
-      const loops = startLoops(engine)
+      const loops = startLoops(engine, manualLoops)
       return {
         engine,
         loops,

@@ -17,12 +17,13 @@ export interface Loops {
   stop(): Promise<void>
 }
 
-export const startLoops = (engine: Engine): Loops => {
+/** `manual` loops pass only when `once` is called: for tests that own the clock. */
+export const startLoops = (engine: Engine, manual = false): Loops => {
   const { sweepMs } = engine.settings
   const line = admitWaiting()
-  const admit = startLoop(line, engine)
-  const orders = startLoop(applyOrders, engine)
-  const wake = startLoop(wakeDue, engine)
+  const admit = startLoop(line, engine, manual)
+  const orders = startLoop(applyOrders, engine, manual)
+  const wake = startLoop(wakeDue, engine, manual)
   /** The poll: what no wake-up told of is found within a second. */
   const poll = startLoop(
     {
@@ -36,17 +37,18 @@ export const startLoops = (engine: Engine): Loops => {
       },
     },
     engine,
+    manual,
   )
   const all = [
     admit,
     orders,
     wake,
     poll,
-    startLoop(reapSessions(sweepMs), engine),
-    startLoop(enforceTimeLimits(sweepMs), engine),
-    startLoop(reconcileFamilies(sweepMs), engine),
-    startLoop(parkUnserved(sweepMs), engine),
-    startLoop(pruneEnded(), engine),
+    startLoop(reapSessions(sweepMs), engine, manual),
+    startLoop(enforceTimeLimits(sweepMs), engine, manual),
+    startLoop(reconcileFamilies(sweepMs), engine, manual),
+    startLoop(parkUnserved(sweepMs), engine, manual),
+    startLoop(pruneEnded(), engine, manual),
   ]
   engine.onWanted((what, keys, at) => {
     if (what === 'admit') {

@@ -4,7 +4,8 @@ import { liveSessions } from '../store/tables/sessions.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import { keysInLine } from '../store/tables/limits.ts'
-import { lanesWithWork } from '../store/tables/runs.ts'
+import type { Settings } from '../model/settings.ts'
+import { lanesWithWork, nextInstant } from '../store/tables/runs.ts'
 
 export function* keysWithWaiters(_tx: Tx): Steps<string[]> {
   const [rows] = yield* ask(keysInLine())
@@ -98,4 +99,10 @@ export function* servedLanes(_tx: Tx): Steps<LaneService[]> {
     const note = unservedBecause(live, parseLane(lane))
     return { lane, served: note === null, ...state, note: note ?? '' }
   })
+}
+
+/** The next instant at which the store would do something to a run by itself, or null. */
+export function* nextEvent(_tx: Tx, settings: Settings): Steps<number | null> {
+  const [[row]] = yield* ask(nextInstant(settings.limitGraceMs, settings.cancelGraceMs))
+  return row?.at ?? null
 }

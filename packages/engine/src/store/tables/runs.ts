@@ -122,11 +122,21 @@ const due = sql<RunRow>(
 )
 export const dueRuns = (most: number): Statement<RunRow> => statement(due, most)
 
-const nextDue = sql<{ ready_at: number | null }>(
-  'runs.next_due',
-  `select min(r.ready_at) as ready_at from runs r where r.status = 'waiting' and r.ready_at is not null`,
+const nextDue = sql<{ at: number | null }>(
+  'runs.next_instant',
+  `select min(x.at) as at from (
+     select min(r.ready_at) as at from runs r where r.status = 'waiting' and r.ready_at is not null
+     union all select min(r.deadline) from runs r where r.deadline is not null and r.ended_at is null and r.session is null
+     union all select min(r.deadline) + $1 from runs r where r.deadline is not null and r.ended_at is null and r.session is not null
+     union all select min(r.attempt_deadline) + $1 from runs r where r.attempt_deadline is not null
+     union all select min(r.start_by) from runs r where r.start_by is not null and r.attempt = 0 and r.ended_at is null
+     union all select min(r.cancel_requested_at) + $2 from runs r where r.status = 'canceling') x`,
 )
-export const nextDueAt = (): Statement<{ ready_at: number | null }> => statement(nextDue)
+/** The next instant at which the store would do something to a run by itself, or null. */
+export const nextInstant = (
+  limitGraceMs: number,
+  cancelGraceMs: number,
+): Statement<{ at: number | null }> => statement(nextDue, limitGraceMs, cancelGraceMs)
 
 interface OrphanRow {
   readonly id: string
