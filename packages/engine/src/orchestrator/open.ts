@@ -14,6 +14,8 @@ import { takeOverFile } from '../transitions/end-session.ts'
 import type { Engine } from './engine.ts'
 import { openEngine } from './engine.ts'
 import { executorPort } from './executor-port.ts'
+import type { TransactionVerbs } from './user-transaction.ts'
+import { userTransaction } from './user-transaction.ts'
 import type { Loops } from './upkeep.ts'
 import { startLoops } from './upkeep.ts'
 
@@ -34,6 +36,8 @@ export interface Opened {
   readonly embedded: ExecutorPort
   /** Executors in other processes, as the HTTP routes call it. */
   readonly remote: ExecutorPort
+  /** Runs `work` in a transaction of its own on the engine's connection; it may also use the user's own tables there. */
+  transaction<T>(work: (tx: TransactionVerbs) => T): T
   close(): Promise<void>
 }
 
@@ -57,6 +61,7 @@ export const openOnSqlite = async ({ file, ports, settings: given = {}, synchron
         loops,
         embedded: executorPort(engine, { process: self, embedded: true }),
         remote: executorPort(engine, { process: self, embedded: false }),
+        transaction: (work) => userTransaction(engine, store, work),
         async close() {
           await loops.stop()
           await engine.idle()

@@ -1,0 +1,68 @@
+// Renewals from a thread of their own with their own connection, so that a body which keeps the main loop busy does not
+// look like death. The thread asks the main loop what to say; one that has hung past `stallLimitMs` is no longer vouched for.
+import { Worker } from 'node:worker_threads'
+import type { RenewAnswer, RenewRequest } from '../model/work.ts'
+import type { Renewals, RenewalsOptions } from './renewals.ts'
+
+export interface ThreadOptions {
+  readonly url: string
+  readonly token?: string
+  /** How long the main loop may hang while its lease is still renewed. Default 60 s. */
+  readonly stallLimitMs?: number
+}
+
+/** What the main loop tells its thread, and the thread the main loop. */
+export type ToThread = { readonly kind: 'said'; readonly n: number; readonly request: RenewRequest } | { readonly kind: 'soon' } | { readonly kind: 'stop' }
+export type FromThread =
+  | { readonly kind: 'say'; readonly n: number }
+  /** `absolute`: the monotonic clock of the sending, counted from the epoch, which both threads can tell. */
+  | { readonly kind: 'answered'; readonly n: number; readonly answer: RenewAnswer; readonly wall: number; readonly absolute: number }
+  | { readonly kind: 'note'; readonly event: string; readonly facts: Readonly<Record<string, unknown>> }
+
+export interface ThreadData extends ThreadOptions {
+  readonly session: string
+  readonly renewMs: number
+}
+
+const STALL_MS = 60_000
+
+/** Makes renewals like `startRenewals`, in a thread that speaks HTTP to `url`. */
+export const threadRenewals =
+  (thread: ThreadOptions) =>
+  ({ ports, renewMs, say, heard }: RenewalsOptions): Renewals => {
+    const first = say()
+    const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session: first.session, renewMs }
+    const worker = new Worker(new URL('./renewal-worker.js', import.meta.url), { workerData: data })
+    const said = new Map<number, RenewRequest>()
+    let stopped = false
+    worker.on('message', (message: FromThread) => {
+      if (stopped) return
+      switch (message.kind) {
+        case 'say': {
+          const request = say()
+          said.set(message.n, request)
+          worker.postMessage({ kind: 'said', n: message.n, request } satisfies ToThread)
+          return
+        }
+        case 'answered': {
+          // a renewal that went out while the main loop was busy said nothing but that the session lives
+          const request = said.get(message.n) ?? { session: first.session, draining: false, status: null, letGo: [] }
+          for (const n of said.keys()) if (n <= message.n) said.delete(n)
+          heard(message.answer, request, { wall: message.wall, mono: message.absolute - performance.timeOrigin })
+          return
+        }
+        case 'note':
+          ports.log.warn(message.event, message.facts)
+      }
+    })
+    worker.on('error', (error) => ports.log.error('renewal_thread.failed', { error }))
+    worker.unref()
+    return {
+      soon: () => worker.postMessage({ kind: 'soon' } satisfies ToThread),
+      stop() {
+        stopped = true
+        worker.postMessage({ kind: 'stop' } satisfies ToThread)
+        void worker.terminate()
+      },
+    }
+  }
