@@ -246,6 +246,13 @@ const table = {
     what: 'The configuration has faults.',
     todo: 'Correct all that the message lists.',
   },
+  // defects: our own mistake; the process that found it stops
+  internal_error: {
+    kind: 'defect',
+    status: 500,
+    what: 'The server met a mistake of its own.',
+    todo: 'Report it with the server’s log; whether the request was done is unknown.',
+  },
   // failures: the user's code; stored as data
   not_serializable: {
     kind: 'failure',

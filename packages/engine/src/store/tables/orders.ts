@@ -93,6 +93,22 @@ const putCommand = sql<{ id: string }>(
 export const insertCommand = (row: CommandRow): Statement<{ id: string }> =>
   statement(putCommand, row.id, row.route, row.request_hash, row.status, row.answer)
 
+const answered = sql<{ id: string }>(
+  'commands.answer',
+  'update commands set status = $2, answer = $3 where id = $1 returning id',
+)
+export const answerCommand = (
+  id: string,
+  status: number,
+  answer: string,
+): Statement<{ id: string }> => statement(answered, id, status, answer)
+
+const withdrawn = sql<{ id: string }>(
+  'commands.remove',
+  'delete from commands where id = $1 returning id',
+)
+export const removeCommand = (id: string): Statement<{ id: string }> => statement(withdrawn, id)
+
 const forget = sql<{ id: string }>(
   'commands.forget',
   'delete from commands where at < {now} - $1 returning id',

@@ -1,0 +1,333 @@
+// The client for people's programs: starts runs and waits for them, from any process. Ids are minted before the first try,
+// so a call whose answer was lost is repeated and done once.
+import type { Ids } from '../kernel/ids.ts'
+import { mintIds } from '../kernel/ids.ts'
+import type { Random } from '../kernel/random.ts'
+import { jittered, systemRandom } from '../kernel/random.ts'
+import type { Time } from '../kernel/time.ts'
+import { systemTime } from '../kernel/time.ts'
+import type { Timers } from '../kernel/timers.ts'
+import { sleep, systemTimers } from '../kernel/timers.ts'
+import type { AnswerOf, SentBodyOf, SentQueryOf } from '../protocol/route.ts'
+import type { RouteName, Routes } from '../protocol/routes.ts'
+import type { Call, Fetch, Peer } from './call.ts'
+import { call, isPassing } from './call.ts'
+import { follow } from './follow.ts'
+
+export interface ConnectOptions {
+  /** The server's root, such as `http://127.0.0.1:7400`. */
+  readonly url: string
+  readonly token?: string
+  /** Who acts, as the events of the runs will name it. Default `client`. */
+  readonly actor?: string
+  readonly fetch?: Fetch
+  readonly timers?: Timers
+  readonly random?: Random
+  readonly time?: Time
+  /** How long a call is repeated while the server does not answer. Default 30 s. */
+  readonly retryForMs?: number
+}
+
+/** What a workflow's type says of itself; a type import of a workflow fits. */
+export interface WorkflowType {
+  readonly name: string
+  readonly types?: { readonly input: unknown; readonly output: unknown }
+}
+export type InputOf<W extends WorkflowType> = NonNullable<W['types']>['input']
+export type OutputOf<W extends WorkflowType> = NonNullable<W['types']>['output']
+
+export type StartOptions = Omit<SentBodyOf<Routes['startRun']>, 'workflow' | 'input'>
+
+export interface StartedRun<W extends WorkflowType = WorkflowType> {
+  readonly id: string
+  /** False: the key or the id had been used with equal input, and this is that run. */
+  readonly started: boolean
+  readonly status: RunSummary['status']
+  /** Carries the type alone. */
+  readonly of?: W
+}
+
+export type RunSummary = AnswerOf<Routes['listRuns']>['runs'][number]
+export type RunDetail = AnswerOf<Routes['getRun']>
+export type Explanation = AnswerOf<Routes['explainRun']>
+export type Approval = AnswerOf<Routes['listApprovals']>['approvals'][number]
+export type BulkAnswer = AnswerOf<Routes['startRuns']>['answers'][number]
+
+interface EndedAs {
+  readonly run: string
+  readonly ended: true
+  readonly reason: string | null
+  readonly note: string | null
+  readonly endedAt: number
+}
+export type Result<O> =
+  | (EndedAs & { readonly status: 'succeeded'; readonly output: O })
+  | (EndedAs & { readonly status: 'failed'; readonly error: unknown })
+  | (EndedAs & { readonly status: 'canceled' })
+  /** The time was over first. */
+  | { readonly run: string; readonly ended: false; readonly status: RunSummary['status'] }
+
+/** A change of a run: `attempt`, `entry`, `event`, or `run`, which closes each group and carries the position. */
+export interface RunEvent {
+  readonly event: string
+  /** The run's rev up to which everything has been seen, or null inside a group. */
+  readonly position: string | null
+  readonly data: unknown
+}
+
+export interface FollowOptions {
+  /** Resume after this position. */
+  readonly after?: string
+  readonly signal?: AbortSignal
+}
+
+export interface Client {
+  /** Starts a run; the input is checked by the workflow's type here and by its schema on the server. */
+  start<W extends WorkflowType>(
+    workflow: W | W['name'],
+    input: InputOf<W>,
+    options?: StartOptions,
+  ): Promise<StartedRun<W>>
+  /** Starts many; each item is answered on its own, a refusal where it was bad. */
+  startMany<W extends WorkflowType>(
+    workflow: W | W['name'],
+    items: readonly ({ readonly input: InputOf<W> } & StartOptions)[],
+  ): Promise<readonly BulkAnswer[]>
+  get(run: string): Promise<RunDetail>
+  list(query?: SentQueryOf<Routes['listRuns']>): Promise<AnswerOf<Routes['listRuns']>>
+  counts(): Promise<AnswerOf<Routes['countRuns']>['counts']>
+  explain(run: string): Promise<Explanation>
+  journal(
+    run: string,
+    query?: SentQueryOf<Routes['readJournal']>,
+  ): Promise<AnswerOf<Routes['readJournal']>>
+  /** Waits for the end; without `timeoutMs` for as long as it takes. */
+  result<W extends WorkflowType>(
+    run: string | StartedRun<W>,
+    options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
+  ): Promise<Result<OutputOf<W>>>
+  /** Changes of a run until it has ended. */
+  events(run: string, options?: FollowOptions): AsyncIterable<RunEvent>
+  /** Changes of all runs, for as long as the caller wants them. */
+  allEvents(options?: { readonly signal?: AbortSignal }): AsyncIterable<RunEvent>
+  /** What a run appends to one of its streams, until it has ended. */
+  stream(
+    run: string,
+    name: string,
+    options?: FollowOptions,
+  ): AsyncIterable<{ readonly seq: number; readonly at: number; readonly data: unknown }>
+  signal(
+    run: string,
+    name: string,
+    payload?: unknown,
+    options?: { readonly id?: string },
+  ): Promise<AnswerOf<Routes['signalRun']>>
+  cancel(run: string, reason?: string): Promise<AnswerOf<Routes['cancelRun']>>
+  pause(run: string, why?: string): Promise<AnswerOf<Routes['pauseRun']>>
+  resume(run: string): Promise<AnswerOf<Routes['resumeRun']>>
+  retry(
+    run: string,
+    options?: { readonly from?: string; readonly version?: string },
+  ): Promise<AnswerOf<Routes['retryRun']>>
+  handBack(run: string, reason?: string): Promise<AnswerOf<Routes['handBackRun']>>
+  moveTo(run: string, version: string): Promise<AnswerOf<Routes['moveRun']>>
+  approvals(
+    query?: SentQueryOf<Routes['listApprovals']>,
+  ): Promise<AnswerOf<Routes['listApprovals']>>
+  approve(
+    approval: string,
+    options?: { readonly reason?: string; readonly payload?: unknown },
+  ): Promise<AnswerOf<Routes['decideApproval']>>
+  deny(
+    approval: string,
+    options?: { readonly reason?: string; readonly payload?: unknown },
+  ): Promise<AnswerOf<Routes['decideApproval']>>
+  executors(): Promise<AnswerOf<Routes['listExecutors']>['executors']>
+  slots(): Promise<AnswerOf<Routes['listSlots']>['slots']>
+  slot(key: string): Promise<AnswerOf<Routes['getSlot']>>
+  setSlot(
+    key: string,
+    value: number | null,
+    options?: Omit<SentBodyOf<Routes['setSlot']>, 'value'>,
+  ): Promise<AnswerOf<Routes['setSlot']>>
+  queues(): Promise<AnswerOf<Routes['listQueues']>['queues']>
+  pauses(): Promise<AnswerOf<Routes['listPauses']>['pauses']>
+  pauseLine(line: SentBodyOf<Routes['pauseLine']>): Promise<AnswerOf<Routes['pauseLine']>>
+  resumeLine(kind: 'queue' | 'workflow', name: string): Promise<AnswerOf<Routes['resumeLine']>>
+  workflows(): Promise<AnswerOf<Routes['listWorkflows']>['workflows']>
+  setCurrentVersion(
+    workflow: string,
+    version: string,
+  ): Promise<AnswerOf<Routes['setCurrentVersion']>>
+  sweeps(): Promise<AnswerOf<Routes['listSweeps']>['sweeps']>
+  audit(): Promise<AnswerOf<Routes['audit']>>
+  /** Calls any route of the table, repeated while the server does not answer. */
+  call<N extends RouteName>(name: N, what?: Call): Promise<AnswerOf<Routes[N]>>
+}
+
+const FIRST_RETRY_MS = 100
+const LAST_RETRY_MS = 5_000
+const RETRY_FOR_MS = 30_000
+const LONG_POLL_MS = 30_000
+const POLL_SLACK_MS = 15_000
+const BULK_PART = 1_000
+
+/** A client of one server. It opens nothing until it is called, and there is nothing to close. */
+export const connect = (options: ConnectOptions): Client => {
+  const {
+    timers = systemTimers,
+    random = systemRandom,
+    time = systemTime,
+    retryForMs = RETRY_FOR_MS,
+  } = options
+  const ids: Ids = mintIds(time, random)
+  const peer: Peer = {
+    url: options.url,
+    token: options.token ?? null,
+    actor: options.actor ?? 'client',
+    fetch: options.fetch ?? ((url, init) => fetch(url, init)),
+    timers,
+  }
+
+  const repeat = async <T>(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
+    const until = time.mono() + retryForMs
+    let wait = FIRST_RETRY_MS
+    for (;;) {
+      try {
+        return await ask()
+      } catch (error) {
+        const pause = jittered(random, wait)
+        if (!isPassing(error) || signal?.aborted === true || time.mono() + pause > until)
+          throw error
+        await sleep(timers, pause, signal)
+        wait = Math.min(LAST_RETRY_MS, wait * 2)
+      }
+    }
+  }
+  const ask = <N extends RouteName>(name: N, what: Call = {}) =>
+    repeat(() => call(peer, name, what), what.signal)
+  /** A command with its key, minted once for all its tries. */
+  const tell = <N extends RouteName>(name: N, what: Call) =>
+    ask(name, { ...what, key: ids.next('cmd') })
+  const of = (id: string) => ({ params: { id } })
+  const nameOf = (workflow: WorkflowType | string): string =>
+    typeof workflow === 'string' ? workflow : workflow.name
+  const decide =
+    (decision: 'approved' | 'denied') =>
+    (approval: string, { reason, payload }: { reason?: string; payload?: unknown } = {}) =>
+      tell('decideApproval', {
+        ...of(approval),
+        body: { decision, reason: reason ?? null, payload },
+      })
+
+  const followed = (name: RouteName, what: Call, given: AbortSignal | undefined, ends: boolean) => {
+    const over = new AbortController()
+    const signal = given === undefined ? over.signal : given
+    return follow(peer, name, what, {
+      random,
+      signal,
+      isLast: ({ event, data }) =>
+        ends && (event === 'end' || (event === 'run' && (data as RunSummary).endedAt !== null)),
+    })
+  }
+
+  return {
+    async start(workflow, input, given = {}) {
+      const id = given.id ?? ids.next('run')
+      return ask('startRun', { body: { ...given, id, workflow: nameOf(workflow), input } })
+    },
+
+    async startMany(workflow, items) {
+      const all = items.map((item) => ({
+        ...item,
+        id: item.id ?? ids.next('run'),
+        workflow: nameOf(workflow),
+      }))
+      const answers: BulkAnswer[] = []
+      for (let i = 0; i < all.length; i += BULK_PART) {
+        const part = await ask('startRuns', { body: { items: all.slice(i, i + BULK_PART) } })
+        answers.push(...part.answers)
+      }
+      return answers
+    },
+
+    get: (run) => ask('getRun', of(run)),
+    list: (query = {}) => ask('listRuns', { query }),
+    counts: async () => (await ask('countRuns')).counts,
+    explain: (run) => ask('explainRun', of(run)),
+    journal: (run, query = {}) => ask('readJournal', { ...of(run), query }),
+
+    async result<W extends WorkflowType>(
+      run: string | StartedRun<W>,
+      { timeoutMs, signal }: { timeoutMs?: number; signal?: AbortSignal } = {},
+    ): Promise<Result<OutputOf<W>>> {
+      const id = typeof run === 'string' ? run : run.id
+      const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : time.mono() + timeoutMs
+      for (;;) {
+        const waitMs = Math.max(0, Math.round(Math.min(LONG_POLL_MS, until - time.mono())))
+        const found = await ask('resultOfRun', {
+          ...of(id),
+          query: { waitMs },
+          timeoutMs: waitMs + POLL_SLACK_MS,
+          ...(signal === undefined ? {} : { signal }),
+        })
+        if (found.ended) return found as unknown as Result<OutputOf<W>>
+        if (time.mono() >= until || signal?.aborted === true)
+          return { run: found.run, ended: false, status: found.status }
+      }
+    },
+
+    async *events(run, { after, signal } = {}) {
+      const what = after === undefined ? of(run) : { ...of(run), lastEventId: after }
+      for await (const { event, id, data } of followed('followRun', what, signal, true))
+        yield { event, position: id, data }
+    },
+
+    async *allEvents({ signal } = {}) {
+      for await (const { event, id, data } of followed('followRuns', {}, signal, false))
+        yield { event, position: id, data }
+    },
+
+    async *stream(run, name, { after, signal } = {}) {
+      const what = {
+        params: { id: run, name },
+        ...(after === undefined ? {} : { lastEventId: after }),
+      }
+      for await (const { event, data } of followed('followStream', what, signal, true)) {
+        if (event === 'item') yield data as { seq: number; at: number; data: unknown }
+      }
+    },
+
+    signal: (run, name, payload, { id } = {}) =>
+      tell('signalRun', { ...of(run), body: { name, payload, id: id ?? ids.next('sig') } }),
+    cancel: (run, reason) => tell('cancelRun', { ...of(run), body: { reason: reason ?? null } }),
+    pause: (run, why) => tell('pauseRun', { ...of(run), body: { why: why ?? null } }),
+    resume: (run) => tell('resumeRun', { ...of(run), body: {} }),
+    retry: (run, { from, version } = {}) =>
+      tell('retryRun', {
+        ...of(run),
+        body: { id: ids.next('run'), from: from ?? null, version: version ?? null },
+      }),
+    handBack: (run, reason) =>
+      tell('handBackRun', { ...of(run), body: { reason: reason ?? null } }),
+    moveTo: (run, version) => tell('moveRun', { ...of(run), body: { version } }),
+    approvals: (query = {}) => ask('listApprovals', { query }),
+    approve: decide('approved'),
+    deny: decide('denied'),
+    executors: async () => (await ask('listExecutors')).executors,
+    slots: async () => (await ask('listSlots')).slots,
+    slot: (key) => ask('getSlot', { params: { key } }),
+    setSlot: (key, value, more = {}) =>
+      ask('setSlot', { params: { key }, body: { ...more, value } }),
+    queues: async () => (await ask('listQueues')).queues,
+    pauses: async () => (await ask('listPauses')).pauses,
+    pauseLine: (line) => tell('pauseLine', { body: line }),
+    resumeLine: (kind, name) => ask('resumeLine', { params: { kind, name } }),
+    workflows: async () => (await ask('listWorkflows')).workflows,
+    setCurrentVersion: (workflow, version) =>
+      tell('setCurrentVersion', { params: { name: workflow }, body: { version } }),
+    sweeps: async () => (await ask('listSweeps')).sweeps,
+    audit: () => ask('audit'),
+    call: ask,
+  }
+}

@@ -1,0 +1,135 @@
+// Answers to executors: the executor port, over HTTP.
+import { LeaseholdError } from '../kernel/errors.ts'
+import { codes } from '../kernel/codes.ts'
+import { refuse } from '../kernel/outcome.ts'
+import type {
+  ClaimRequest,
+  RegisterRequest,
+  RenewRequest,
+  Told,
+  WriteAnswer,
+} from '../model/work.ts'
+import { attemptWrite } from '../protocol/executor-shapes.ts'
+import type { executorRoutes } from '../protocol/executor-routes.ts'
+import type { Message } from '../protocol/sse.ts'
+import { endOnEvidence } from '../transitions/end-session.ts'
+import { ask } from '../store/sql.ts'
+import { directivesOf } from '../store/tables/runs.ts'
+import { sessionById } from '../store/tables/sessions.ts'
+import type { AnswersTo, Shared } from './answers.ts'
+import { faultsOf, invalid } from './faults.ts'
+
+/** Proxies cut what is silent for longer. */
+const LONGEST_CLAIM_MS = 20_000
+
+export const executorAnswers = ({
+  engine,
+  port,
+  reapSoon,
+}: Shared): AnswersTo<keyof typeof executorRoutes> => {
+  const listening = new Map<string, AbortController>()
+
+  return {
+    async register({ body }) {
+      return { ...(await port.register(body as RegisterRequest)) }
+    },
+
+    async claim({ body, signal }) {
+      const request: ClaimRequest = { ...body, waitMs: Math.min(body.waitMs, LONGEST_CLAIM_MS) }
+      return { ...(await port.claim(request, signal)) }
+    },
+
+    async write({ body }) {
+      const answers = body.writes.map((each, at) => {
+        const read = attemptWrite.safeParse(each)
+        if (!read.success) return invalid(faultsOf(read.error, `$.writes[${at}]`), 'write')
+        return port.write(body.session, read.data).then(shown, itemProblemOf)
+      })
+      return { answers: await Promise.all(answers) }
+    },
+
+    async renew({ body }) {
+      return { ...(await port.renew(body as RenewRequest)) }
+    },
+
+    async close({ body }) {
+      return { ...(await port.close(body)) }
+    },
+
+    async journal({ body }) {
+      return { entries: await port.journal(body.session, body.run, body.after) }
+    },
+
+    async exited({ body: { session, evidence }, actor }) {
+      const { found, ended } = await engine.store.run(function* (tx) {
+        const [[row]] = yield* ask(sessionById(session))
+        return {
+          found: row !== undefined,
+          ended:
+            row !== undefined &&
+            (yield* endOnEvidence(tx, session, `reported by ${actor}: ${evidence}`)),
+        }
+      })
+      if (!found) return refuse('not_found', `there is no session ${session}`, { session })
+      if (ended) reapSoon()
+      return { ok: true, ended }
+    },
+
+    async listen({ query: { session }, stream }) {
+      return stream(async function* (signal): AsyncGenerator<Message, void, undefined> {
+        listening.get(session)?.abort()
+        const mine = new AbortController()
+        listening.set(session, mine)
+        const waiting: Told[] = []
+        let wake: () => void = () => undefined
+        const stop = port.listen(session, (told) => {
+          waiting.push(told)
+          wake()
+        })
+        const leave = (): void => wake()
+        signal.addEventListener('abort', leave, { once: true })
+        mine.signal.addEventListener('abort', leave, { once: true })
+        try {
+          // what was told while nobody listened stands on the rows
+          const standing = await engine.read(function* () {
+            return (yield* ask(directivesOf(session)))[0]
+          })
+          for (const run of standing)
+            waiting.push({
+              run: run.id,
+              attempt: run.attempt,
+              directive: run.status === 'canceling' ? 'cancel' : 'pause',
+              note: run.note,
+            })
+          while (!signal.aborted && !mine.signal.aborted) {
+            const next = waiting.shift()
+            if (next) yield { event: 'told', id: null, data: next }
+            else
+              await new Promise<void>((resolve) => {
+                wake = resolve
+                if (waiting.length > 0 || signal.aborted || mine.signal.aborted) resolve()
+              })
+          }
+        } finally {
+          stop()
+          signal.removeEventListener('abort', leave)
+          if (listening.get(session) === mine) listening.delete(session)
+        }
+      })
+    },
+  }
+}
+
+const shown = (answer: WriteAnswer) => ({ ...answer })
+
+/** A fault of one write is answered beside the answers of the others. */
+const itemProblemOf = (error: unknown) => {
+  if (!(error instanceof LeaseholdError)) throw error
+  return {
+    ok: false as const,
+    code: error.code,
+    message: error.message,
+    detail: error.detail,
+    fault: codes[error.code].kind === 'fault',
+  }
+}

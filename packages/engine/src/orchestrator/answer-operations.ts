@@ -1,0 +1,106 @@
+// Answers to operators: executors, slots, queues, pauses, versions, sweeps, the audit, and whether the server is well.
+import { refuse } from '../kernel/outcome.ts'
+import type { operationsRoutes } from '../protocol/operations-routes.ts'
+import { audit } from '../queries/audit.ts'
+import {
+  executors,
+  pauses,
+  queues,
+  readiness,
+  slotDetail,
+  slots,
+  sweeps,
+  workflows,
+} from '../queries/operations.ts'
+import { pauseLine, resumeLine } from '../transitions/pause-line.ts'
+import { setCurrent } from '../transitions/set-current.ts'
+import { setLimit } from '../transitions/set-limit.ts'
+import type { AnswersTo, Shared } from './answers.ts'
+
+export const operationsAnswers = ({
+  engine,
+  health,
+}: Shared): AnswersTo<keyof typeof operationsRoutes> => ({
+  listExecutors: ({ query: { endedWithinMs } }) =>
+    engine.read((tx) => executors(tx, endedWithinMs)),
+
+  listSlots: () => engine.read(slots),
+
+  async getSlot({ params: { key } }) {
+    const found = await engine.read((tx) => slotDetail(tx, key))
+    return found ?? refuse('not_found', `no limit has the key ${key}`, { key })
+  },
+
+  async setSlot({ params: { key }, body, actor }) {
+    await engine.act((tx) =>
+      setLimit(tx, {
+        key,
+        value: body.value,
+        mode: body.mode ?? 'whole_run',
+        weight: body.weight ?? null,
+        by: actor,
+      }),
+    )
+    // runs carry the global limit's key only while it is in force
+    if (key === 'global') await engine.reload()
+    const found = await engine.read((tx) => slotDetail(tx, key))
+    return found ?? refuse('not_found', `no limit has the key ${key}`, { key })
+  },
+
+  listQueues: () => engine.read(queues),
+
+  listPauses: () => engine.read(pauses),
+
+  pauseLine: ({ body, actor, once }) =>
+    once((tx) =>
+      pauseLine(tx, {
+        kind: body.kind,
+        name: body.name,
+        by: actor,
+        why: body.why ?? null,
+        until: body.until ?? null,
+        forMs: body.forMs ?? null,
+      }),
+    ),
+
+  async resumeLine({ params: { kind, name } }) {
+    return (await engine.act((tx) => resumeLine(tx, kind, name))).answer
+  },
+
+  listWorkflows: () => engine.read(workflows),
+
+  async setCurrentVersion({ params: { name }, body: { version }, once }) {
+    const answer = await once((tx) => setCurrent(tx, name, version))
+    if (answer.ok) await engine.reload()
+    return answer
+  },
+
+  listSweeps: () => engine.read(sweeps),
+
+  async audit() {
+    const invariants = await engine.read((tx) => audit(tx, engine.settings))
+    return { healthy: invariants.every((each) => each.figure === 0), invariants }
+  },
+
+  async alive() {
+    return { alive: true }
+  },
+
+  async ready() {
+    const faults = await engine
+      .read(readiness)
+      .catch((error: unknown) => [`the store does not answer: ${(error as Error).message}`])
+    if (health.draining()) faults.push('the server is shutting down')
+    return Response.json(
+      { ready: faults.length === 0, faults },
+      { status: faults.length ? 503 : 200 },
+    )
+  },
+
+  async drained() {
+    // this request is one of those in flight
+    const inFlight = health.inFlight() - 1
+    const safe = health.draining() && inFlight === 0
+    return Response.json({ safe, inFlight }, { status: safe ? 200 : 503 })
+  },
+})

@@ -1,0 +1,41 @@
+// What the answer to a route is given, and what it may answer. One function a route, in the files beside this one.
+import type { Outcome } from '../kernel/outcome.ts'
+import type { ExecutorPort } from '../model/work.ts'
+import type { AnswerOf, BodyOf, ParamsOf, QueryOf, Route } from '../protocol/route.ts'
+import type { RouteName, Routes } from '../protocol/routes.ts'
+import type { Command, Transition } from './commands.ts'
+import type { Engine } from './engine.ts'
+import type { Source } from './event-stream.ts'
+import type { InputCheck } from './input-check.ts'
+
+/** What all answers share. */
+export interface Shared {
+  readonly engine: Engine
+  /** The executor port for sessions that live in other processes. */
+  readonly port: ExecutorPort
+  readonly checkInput: InputCheck
+  /** Makes the sweep that takes back what dead sessions held look at once. */
+  readonly reapSoon: () => void
+  readonly health: { draining(): boolean; inFlight(): number }
+}
+
+export interface Asked<R extends Route> {
+  readonly params: ParamsOf<R>
+  readonly query: QueryOf<R>
+  readonly body: BodyOf<R>
+  readonly actor: string
+  /** Aborted when the caller has left or the server stops. */
+  readonly signal: AbortSignal
+  readonly lastEventId: string | null
+  readonly command: Command | null
+  /** Does a transition, once for each `Idempotency-Key`. */
+  once<T>(transition: Transition<T>): Promise<Outcome<T>>
+  /** Answers server-sent events from a source. */
+  stream(source: Source): Response
+}
+
+type Reply<R extends Route> = Response | AnswerOf<R> | Outcome<AnswerOf<R>>
+
+export type AnswersTo<N extends RouteName> = {
+  readonly [K in N]: (asked: Asked<Routes[K]>) => Promise<Reply<Routes[K]>>
+}

@@ -1,0 +1,60 @@
+// A response of server-sent events from an async source: one message as soon as the reader wants one, a comment while
+// nothing happens so that proxies and dead readers show, and an end when the source ends, the reader leaves or the server stops.
+import type { Timers } from '../kernel/timers.ts'
+import type { Message } from '../protocol/sse.ts'
+import { HEARTBEAT, messageText } from '../protocol/sse.ts'
+
+export const HEARTBEAT_MS = 15_000
+
+export type Source = (signal: AbortSignal) => AsyncGenerator<Message, void, undefined>
+
+export const eventStream = (source: Source, timers: Timers, stop: AbortSignal): Response => {
+  const ended = new AbortController()
+  const end = (): void => ended.abort()
+  stop.addEventListener('abort', end, { once: true })
+  if (stop.aborted) end()
+  const encoder = new TextEncoder()
+  const messages = source(ended.signal)
+  let quiet: (() => void) | null = null
+  let closed = false
+  const finish = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    if (closed) return
+    closed = true
+    quiet?.()
+    stop.removeEventListener('abort', end)
+    end()
+    controller.close()
+  }
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      const beat = (): void => {
+        if (closed) return
+        controller.enqueue(encoder.encode(HEARTBEAT))
+        quiet = timers.after(HEARTBEAT_MS, beat)
+      }
+      beat()
+      ended.signal.addEventListener('abort', () => finish(controller), { once: true })
+      if (ended.signal.aborted) finish(controller)
+    },
+    async pull(controller) {
+      const next = await messages.next()
+      if (closed) return
+      if (next.done === true) finish(controller)
+      else controller.enqueue(encoder.encode(messageText(next.value)))
+    },
+    async cancel() {
+      closed = true
+      quiet?.()
+      stop.removeEventListener('abort', end)
+      end()
+      await messages.return()
+    },
+  })
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    },
+  })
+}

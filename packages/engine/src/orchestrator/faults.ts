@@ -1,0 +1,46 @@
+// All faults of a value against its schema at once, each with its path.
+import type { z } from 'zod'
+import type { Refusal } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
+
+export interface PathFault {
+  readonly path: string
+  readonly message: string
+}
+
+/** A JSON path such as `$.labels[0]`. */
+export const pathText = (path: readonly PropertyKey[], root = '$'): string =>
+  path.reduce<string>(
+    (text, part) =>
+      typeof part === 'number'
+        ? `${text}[${part}]`
+        : /^[A-Za-z_$][\w$]*$/.test(String(part))
+          ? `${text}.${String(part)}`
+          : `${text}[${JSON.stringify(String(part))}]`,
+    root,
+  )
+
+const SHOWN = 50
+
+export const faultsOf = (error: z.ZodError, root = '$'): PathFault[] =>
+  error.issues.flatMap((issue): PathFault[] => {
+    if (issue.code === 'unrecognized_keys')
+      return issue.keys.map((key) => ({
+        path: pathText([...issue.path, key], root),
+        message: 'is not known here',
+      }))
+    return [{ path: pathText(issue.path, root), message: issue.message }]
+  })
+
+/** The refusal that lists the faults; `where` says what of the request they are in. */
+export const invalid = (faults: readonly PathFault[], where: string): Refusal => {
+  const shown = faults.slice(0, SHOWN)
+  return refuse(
+    'invalid_request',
+    `the ${where} has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}: ${shown
+      .slice(0, 5)
+      .map(({ path, message }) => `${path} ${message}`)
+      .join('; ')}`,
+    { faults: shown },
+  )
+}

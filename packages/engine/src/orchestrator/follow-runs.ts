@@ -1,0 +1,101 @@
+// What changes, as it changes. A stream's position is a run's `rev`, which every write of it raises; a message carries it
+// only when all of that write has been sent, so a reader that resumes misses nothing.
+import type { RunStatus } from '../model/run.ts'
+import { isTerminal } from '../model/run.ts'
+import type { Message } from '../protocol/sse.ts'
+import { runChanges, runViews } from '../queries/run-changes.ts'
+import { streamItems } from '../queries/stream-items.ts'
+import { awaitChange } from './await-change.ts'
+import type { Engine } from './engine.ts'
+import type { Source } from './event-stream.ts'
+
+/** How long changes of all runs are collected before they are sent. */
+const COALESCE_MS = 200
+const RUNS_A_TIME = 500
+const ITEMS_A_TIME = 500
+
+/** The changes of one run after a `rev`, until it has ended. */
+export const followRun = (engine: Engine, run: string, after: number): Source =>
+  async function* (signal): AsyncGenerator<Message, void, undefined> {
+    const { hub, settings } = engine
+    let position = { rev: after, n: 0, attempt: 0 }
+    while (!signal.aborted) {
+      const change = awaitChange((hear) => hub.onChanged(run, hear), engine.ports.timers, signal)
+      const changes = await engine.read((tx) => runChanges(tx, run, position))
+      if (!changes) return change.drop()
+      for (const attempt of changes.attempts) yield { event: 'attempt', id: null, data: attempt }
+      for (const entry of changes.entries) yield { event: 'entry', id: null, data: entry }
+      for (const event of changes.events) yield { event: 'event', id: null, data: event }
+      if (changes.run.rev > position.rev && !changes.more)
+        yield { event: 'run', id: String(changes.run.rev), data: changes.run }
+      position = changes.next
+      const over = isTerminal(changes.run.status) && !changes.more
+      if (over || changes.more) change.drop()
+      else await change.wait(settings.pollMs)
+      if (over) return
+    }
+  }
+
+/** Every run that changes, as it stands a moment later; a reader that comes back is told to read anew. */
+export const followRuns = (engine: Engine, resumed: boolean): Source =>
+  async function* (signal): AsyncGenerator<Message, void, undefined> {
+    const { hub, ports, settings } = engine
+    const changed = new Set<string>()
+    let hear: () => void = () => undefined
+    const stop = hub.onChanged(null, (run) => {
+      changed.add(run)
+      hear()
+    })
+    try {
+      if (resumed) yield { event: 'reset', id: null, data: {} }
+      while (!signal.aborted) {
+        if (changed.size === 0) {
+          const change = awaitChange(
+            (heard) => {
+              hear = heard
+              if (changed.size > 0) heard()
+              return () => undefined
+            },
+            ports.timers,
+            signal,
+          )
+          await change.wait(settings.leaseMs)
+        }
+        const pause = awaitChange(() => () => undefined, ports.timers, signal)
+        await pause.wait(COALESCE_MS)
+        const some = [...changed].slice(0, RUNS_A_TIME)
+        for (const run of some) changed.delete(run)
+        if (some.length === 0) continue
+        const { now, runs } = await engine.read((tx) => runViews(tx, some))
+        for (const run of runs) yield { event: 'run', id: String(now), data: run }
+      }
+    } finally {
+      stop()
+    }
+  }
+
+/** What a run appends to one of its streams, after a number, until the run has ended. */
+export const followStream = (engine: Engine, run: string, name: string, after: number): Source =>
+  async function* (signal): AsyncGenerator<Message, void, undefined> {
+    let last = after
+    while (!signal.aborted) {
+      const change = awaitChange(
+        (hear) => engine.hub.onChanged(run, hear),
+        engine.ports.timers,
+        signal,
+      )
+      const from = last
+      const page = await engine.read((tx) => streamItems(tx, run, name, from, ITEMS_A_TIME))
+      for (const item of page.items) {
+        yield { event: 'item', id: String(item.seq), data: item }
+        last = item.seq
+      }
+      const full = page.items.length === ITEMS_A_TIME
+      const over = !full && (page.status === null || isTerminal(page.status as RunStatus))
+      if (full || over) change.drop()
+      else await change.wait(engine.settings.pollMs)
+      if (!over) continue
+      yield { event: 'end', id: null, data: { status: page.status } }
+      return
+    }
+  }

@@ -1,0 +1,283 @@
+// The server as one function from request to response, made from the route table: who may, what fits its schema, once for
+// each command, and every refusal as a problem document. It opens no socket and knows no platform.
+import { Hono } from 'hono'
+import { readFile } from 'node:fs/promises'
+import { codes } from '../kernel/codes.ts'
+import { LeaseholdError } from '../kernel/errors.ts'
+import type { Outcome, Refusal } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
+import { isName } from '../model/definition.ts'
+import { PROBLEM_TYPE, problemOf } from '../protocol/problem.ts'
+import type { Route } from '../protocol/route.ts'
+import type { RouteName } from '../protocol/routes.ts'
+import { ACTOR_HEADER, KEY_HEADER, REPLAYED_HEADER, routes } from '../protocol/routes.ts'
+import { executorAnswers } from './answer-executors.ts'
+import { operationsAnswers } from './answer-operations.ts'
+import { runAnswers } from './answer-runs.ts'
+import type { AnswersTo, Asked, Shared } from './answers.ts'
+import type { Command, Transition } from './commands.ts'
+import { doOnce } from './commands.ts'
+import type { Engine } from './engine.ts'
+import { eventStream } from './event-stream.ts'
+import { executorPort } from './executor-port.ts'
+import { faultsOf, invalid } from './faults.ts'
+import type { PathFault } from './faults.ts'
+import type { Token } from './gate.ts'
+import { gate } from './gate.ts'
+import { inputCheck } from './input-check.ts'
+import { readBody } from './request-body.ts'
+
+export interface HandlerOptions {
+  /** Without tokens only this machine may call, by its own names. */
+  readonly tokens?: readonly Token[]
+  /** Path of the dashboard's one page; served at `/` when the file exists. */
+  readonly dashboard?: string
+  /** Makes the sweep that takes back what dead sessions held look at once. */
+  readonly reapSoon?: () => void
+  /** Hears of mistakes of our own, after they were answered. */
+  readonly onDefect?: (error: unknown) => void
+}
+
+export interface Handler {
+  fetch(request: Request): Promise<Response>
+  /** From now on everything but health is refused as `draining`; what is in flight goes on. */
+  drain(): void
+  /** Ends what waits: long polls answer, streams end. */
+  stop(): void
+  readonly inFlight: number
+}
+
+const BULK_MAX = 64 * 1024 ** 2
+const ENVELOPE = 64 * 1024
+
+export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handler => {
+  const { ports, settings } = engine
+  const stopping = new AbortController()
+  const enter = gate(options.tokens ?? [])
+  let draining = false
+  let inFlight = 0
+  const shared: Shared = {
+    engine,
+    port: executorPort(engine, { process: 'remote', embedded: false }),
+    checkInput: inputCheck(ports.log),
+    reapSoon: options.reapSoon ?? (() => undefined),
+    health: { draining: () => draining, inFlight: () => inFlight },
+  }
+  const answers: AnswersTo<RouteName> = {
+    ...runAnswers(shared),
+    ...operationsAnswers(shared),
+    ...executorAnswers(shared),
+  }
+
+  const refused = (request: Request, route: Route): Refusal | null =>
+    enter(request, route.role) ??
+    (draining && route.role !== 'public'
+      ? refuse('draining', 'this server is shutting down; try another one, or again in a moment')
+      : null)
+
+  const commandOf = (request: Request, name: RouteName, text: string): Command | null | Refusal => {
+    const route: Route = routes[name]
+    const key = request.headers.get(KEY_HEADER)
+    if (key === null || route.method !== 'POST' || route.hot === true) return null
+    if (!isName(key))
+      return invalid(
+        [{ path: KEY_HEADER, message: 'is not a name of 1 to 200 characters' }],
+        'header',
+      )
+    return {
+      key,
+      route: name,
+      hash: engine.context.hash(`${new URL(request.url).pathname}\n${text}`),
+    }
+  }
+
+  const respond = async (
+    name: RouteName,
+    request: Request,
+    params: Record<string, string>,
+  ): Promise<Response> => {
+    const route: Route = routes[name]
+    const no = refused(request, route)
+    if (no) return problemResponse(no)
+    const body = await readBody(
+      request,
+      route.size === 'bulk' ? BULK_MAX : settings.payloadMax * 1.2 + ENVELOPE,
+    )
+    if (!body.ok) return problemResponse(body)
+    const parsed = parse(route, request, params, body.value)
+    if ('ok' in parsed) return problemResponse(parsed)
+    const actor = request.headers.get(ACTOR_HEADER) ?? 'api'
+    if (!isName(actor))
+      return problemResponse(
+        invalid(
+          [{ path: ACTOR_HEADER, message: 'is not a name of 1 to 200 characters' }],
+          'header',
+        ),
+      )
+    const command = commandOf(request, name, body.text)
+    if (command !== null && 'ok' in command) return problemResponse(command)
+    let replayed = false
+    const leave = linked(stopping.signal, request.signal)
+    const asked: Asked<Route> = {
+      ...parsed,
+      actor,
+      signal: leave.signal,
+      lastEventId: request.headers.get('last-event-id'),
+      command,
+      async once<T>(transition: Transition<T>): Promise<Outcome<T>> {
+        const done = await doOnce(engine, command, transition)
+        replayed = done.replayed
+        return done.answer
+      },
+      stream: (source) => eventStream(source, ports.timers, stopping.signal),
+    }
+    const answer = answers[name] as unknown as (asked: Asked<Route>) => Promise<unknown>
+    const reply = await answer(asked).finally(leave.release)
+    const more = replayed ? { [REPLAYED_HEADER]: 'true' } : {}
+    if (reply instanceof Response) return reply
+    const outcome = reply as Outcome<object>
+    if (outcome.ok === false) return problemResponse(outcome, more)
+    const { ok: _ok, ...bare } = outcome
+    return jsonResponse(route.hot === true ? outcome : bare, 200, more)
+  }
+
+  const guarded = async (answer: () => Promise<Response>): Promise<Response> => {
+    inFlight += 1
+    try {
+      return await answer()
+    } catch (error) {
+      if (error instanceof LeaseholdError)
+        return problemResponse(
+          { code: error.code, message: error.message, detail: error.detail },
+          error.code in RETRY ? { 'retry-after': '1' } : {},
+        )
+      ports.log.error('request.defect', { error })
+      options.onDefect?.(error)
+      return problemResponse({
+        code: 'internal_error',
+        message: 'the server met a mistake of its own; its log has the details',
+        detail: {},
+      })
+    } finally {
+      inFlight -= 1
+    }
+  }
+
+  const app = new Hono()
+  for (const name of Object.keys(routes) as RouteName[]) {
+    const route: Route = routes[name]
+    app.on(route.method, route.path, (c) =>
+      guarded(() => respond(name, c.req.raw, c.req.param() as Record<string, string>)),
+    )
+  }
+  app.get('/', (c) => guarded(() => dashboard(c.req.raw)))
+  app.notFound((c) =>
+    problemResponse(
+      refuse(
+        'unknown_route',
+        `there is no ${c.req.method} ${c.req.path}; see /openapi.json for the routes`,
+        { method: c.req.method, path: c.req.path },
+      ),
+    ),
+  )
+
+  const dashboard = async (request: Request): Promise<Response> => {
+    const no = enter(request, 'public')
+    if (no) return problemResponse(no)
+    const page =
+      options.dashboard === undefined
+        ? null
+        : await readFile(options.dashboard, 'utf8').catch(() => null)
+    return page === null
+      ? problemResponse(refuse('unknown_route', 'this server has no dashboard; see /docs'))
+      : htmlResponse(page)
+  }
+
+  return {
+    fetch: async (request) => app.fetch(request),
+    drain() {
+      draining = true
+    },
+    stop: () => stopping.abort(),
+    get inFlight() {
+      return inFlight
+    },
+  }
+}
+
+const RETRY = { store_unavailable: 1, store_busy: 1, store_full: 1, draining: 1 }
+
+const parse = (
+  route: Route,
+  request: Request,
+  params: Record<string, string>,
+  body: unknown,
+): Pick<Asked<Route>, 'params' | 'query' | 'body'> | Refusal => {
+  const faults: PathFault[] = []
+  const check = (schema: Route['body'], value: unknown, root: string): unknown => {
+    if (schema === undefined) return {}
+    const read = schema.safeParse(value)
+    if (read.success) return read.data
+    faults.push(...faultsOf(read.error, root))
+    return {}
+  }
+  const query: Record<string, string> = {}
+  for (const [key, text] of new URL(request.url).searchParams)
+    query[key] = query[key] === undefined ? text : `${query[key]},${text}`
+  const read = {
+    params: check(route.params, params, 'path'),
+    query: check(route.query, query, 'query'),
+    body: check(route.body, body, '$'),
+  }
+  return faults.length > 0 ? invalid(faults, 'request') : (read as ReturnType<typeof parse>)
+}
+
+/** A signal that is aborted with either of the two, and how to let go of them. */
+const linked = (stop: AbortSignal, request: AbortSignal) => {
+  const both = new AbortController()
+  const release = (): void => {
+    stop.removeEventListener('abort', abort)
+    request.removeEventListener('abort', abort)
+  }
+  const abort = (): void => {
+    release()
+    both.abort()
+  }
+  stop.addEventListener('abort', abort, { once: true })
+  request.addEventListener('abort', abort, { once: true })
+  if (stop.aborted || request.aborted) abort()
+  return { signal: both.signal, release }
+}
+
+const COMMON = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }
+
+const jsonResponse = (
+  value: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response =>
+  new Response(JSON.stringify(value), {
+    status,
+    headers: { ...COMMON, 'content-type': 'application/json; charset=utf-8', ...headers },
+  })
+
+const problemResponse = (
+  { code, message, detail }: Pick<Refusal, 'message' | 'detail'> & { code: LeaseholdError['code'] },
+  headers: Readonly<Record<string, string>> = {},
+): Response =>
+  jsonResponse(problemOf(code, message, detail), codes[code].status, {
+    'content-type': PROBLEM_TYPE,
+    ...(code === 'unauthorized' ? { 'www-authenticate': 'Bearer' } : {}),
+    ...headers,
+  })
+
+/** A page that brings all that it needs, and may fetch from here alone. */
+const htmlResponse = (page: string): Response =>
+  new Response(page, {
+    headers: {
+      ...COMMON,
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy':
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    },
+  })

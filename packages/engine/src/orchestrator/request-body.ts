@@ -1,0 +1,45 @@
+// The body of a request, read up to a limit and as JSON: too much, or what is not JSON, is refused before it is looked at.
+import type { Refusal } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
+
+export interface ReadBody {
+  readonly ok: true
+  readonly text: string
+  /** `{}` where the request has no body. */
+  readonly value: unknown
+}
+
+export const readBody = async (request: Request, limit: number): Promise<ReadBody | Refusal> => {
+  const tooLarge = (bytes: number): Refusal =>
+    refuse(
+      'payload_too_large',
+      `the body has ${bytes} bytes or more; the limit of this route is ${limit}. Store the data elsewhere and pass a reference`,
+      { bytes, limit },
+    )
+  const declared = Number(request.headers.get('content-length') ?? 0)
+  if (declared > limit) return tooLarge(declared)
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  if (request.body !== null) {
+    const reader = (request.body as ReadableStream<Uint8Array>).getReader()
+    for (;;) {
+      const part = await reader.read()
+      if (part.done) break
+      bytes += part.value.byteLength
+      if (bytes > limit) {
+        await reader.cancel().catch(() => undefined)
+        return tooLarge(bytes)
+      }
+      parts.push(part.value)
+    }
+  }
+  const text = Buffer.concat(parts).toString('utf8')
+  if (text.trim() === '') return { ok: true, text, value: {} }
+  try {
+    return { ok: true, text, value: JSON.parse(text) as unknown }
+  } catch (error) {
+    return refuse('invalid_request', `the body is not JSON: ${(error as Error).message}`, {
+      faults: [{ path: '$', message: 'is not JSON' }],
+    })
+  }
+}

@@ -1,0 +1,87 @@
+// The handler on a socket. Closing it is in steps: refuse what comes, end what waits, let what is in flight finish, and cut
+// what does not.
+import { createAdaptorServer } from '@hono/node-server'
+import type { Server } from 'node:http'
+import { Fault } from '../kernel/errors.ts'
+import { sleep } from '../kernel/timers.ts'
+import type { Engine } from './engine.ts'
+import { isLoopback } from './gate.ts'
+import type { Handler, HandlerOptions } from './handler.ts'
+import { makeHandler } from './handler.ts'
+
+export interface ServerOptions extends HandlerOptions {
+  /** 0 takes a free one. Default 7400. */
+  readonly port?: number
+  /** Default 127.0.0.1. Any other address than this machine's own needs tokens. */
+  readonly host?: string
+}
+
+export interface Listening {
+  readonly url: string
+  readonly port: number
+  readonly handler: Handler
+  /** From now on requests are refused as `draining`. */
+  drain(): void
+  /** Drains, ends streams and long polls at once, and closes when nothing is in flight or `graceMs` have passed. */
+  close(graceMs?: number): Promise<void>
+}
+
+const PORT = 7400
+const GRACE_MS = 5_000
+
+/** Opens the socket; throws `invalid_config` where it would be open to others without a token. */
+export const serve = async (engine: Engine, options: ServerOptions = {}): Promise<Listening> => {
+  const { port = PORT, host = '127.0.0.1', ...rest } = options
+  if (!isLoopback(host.includes(':') ? `[${host}]` : host) && (rest.tokens ?? []).length === 0)
+    throw new Fault(
+      'invalid_config',
+      `the server would listen on ${host} for anybody; configure a token first, or listen on 127.0.0.1`,
+      { retryable: false },
+    )
+  const handler = makeHandler(engine, rest)
+  const server = createAdaptorServer({
+    fetch: handler.fetch,
+    overrideGlobalObjects: false,
+  }) as Server
+  server.requestTimeout = 120_000
+  server.headersTimeout = 30_000
+  server.keepAliveTimeout = 30_000
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        new Fault('invalid_config', `cannot listen on ${host}:${port}: ${error.message}`, {
+          retryable: false,
+          cause: error,
+        }),
+      ),
+    )
+    server.listen(port, host, resolve)
+  })
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  let closing: Promise<void> | null = null
+
+  const close = async (graceMs: number): Promise<void> => {
+    handler.drain()
+    handler.stop()
+    const closed = new Promise<void>((resolve) => {
+      server.close(() => resolve())
+    })
+    server.closeIdleConnections()
+    const over = new AbortController()
+    const late = sleep(engine.ports.timers, graceMs, over.signal).then((how) => {
+      if (how === 'slept') server.closeAllConnections()
+    })
+    await closed
+    over.abort()
+    await late
+  }
+
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    port: bound,
+    handler,
+    drain: () => handler.drain(),
+    close: (graceMs = GRACE_MS) => (closing ??= close(graceMs)),
+  }
+}

@@ -1,0 +1,184 @@
+// What executors send: the shapes of model/work.ts, checked at the door. Unknown members are dropped, so that a newer
+// executor can talk to this server; the protocol's version says what neither side may do without.
+import { z } from 'zod'
+import { firstReasons } from '../model/attempt.ts'
+import { entryKinds } from '../model/work.ts'
+import { instant, json, jsonText, maybe, ms, name, whole } from './values.ts'
+
+const text = z.string().max(4_000)
+const key = z.string().min(1).max(2_000)
+const duration = z.union([z.number(), z.string().max(100)])
+
+const definition = z
+  .object({
+    workflow: name,
+    version: name,
+    queue: name,
+    labels: z.array(name).max(20),
+    input: json.describe('JSON Schema (2020-12), or null'),
+    output: json.describe('JSON Schema (2020-12), or null'),
+    limits: z.array(
+      z.object({
+        key: name,
+        value: whole.min(0),
+        mode: z.enum(['whole_run', 'while_held']).exactOptional(),
+        policy: z.enum(['queue', 'reject']).exactOptional(),
+        units: z.union([whole, z.string()]).exactOptional(),
+      }),
+    ),
+    totalLimitMs: ms.nullable(),
+    attemptLimitMs: ms.nullable(),
+    startByMs: ms.nullable(),
+    retry: z
+      .object({
+        maxAttempts: whole.exactOptional(),
+        base: duration.exactOptional(),
+        factor: z.number().exactOptional(),
+        max: duration.exactOptional(),
+      })
+      .nullable(),
+    onEnd: name.nullable(),
+    slotClass: name,
+    isolation: z.enum(['inline', 'process', 'job']),
+  })
+  .meta({ id: 'Definition' })
+
+export const registerRequest = z
+  .object({
+    protocol: whole,
+    session: name,
+    build: text,
+    host: text,
+    pid: whole,
+    queues: z.array(name).max(1_000),
+    labels: z.array(name).max(1_000),
+    capacity: whole.min(0),
+    definitions: z.array(definition).max(1_000),
+  })
+  .meta({ id: 'Register' })
+
+export const claimRequest = z
+  .object({
+    session: name,
+    claim: whole.min(1),
+    most: whole.min(0).max(10_000),
+    except: z.array(name).max(100_000),
+    only: z.array(name).exactOptional(),
+    waitMs: z.number().min(0),
+  })
+  .meta({ id: 'Claim' })
+
+const entry = z.object({
+  n: whole.min(1),
+  key,
+  kind: z.enum(entryKinds),
+  at: instant,
+  output: jsonText,
+  error: jsonText,
+})
+
+const child = z.object({
+  id: name,
+  command: maybe(name),
+  workflow: name,
+  version: maybe(name),
+  input: jsonText,
+  key: maybe(name),
+  owner: maybe(z.union([name, z.literal('')])),
+  queue: maybe(name),
+  labels: maybe(z.array(name)),
+  priority: maybe(whole),
+  delayMs: maybe(ms),
+  startAt: maybe(instant),
+  startByMs: maybe(ms),
+  totalLimitMs: maybe(ms),
+  attemptLimitMs: maybe(ms),
+  awaited: z.boolean(),
+  onParentEnd: z.enum(['cancel', 'detach']),
+})
+
+const waitRecord = z.object({
+  key,
+  kind: z.enum(['time', 'signal', 'approval', 'child', 'retry']),
+  name: z.string().nullable().exactOptional(),
+  dueInMs: ms.exactOptional(),
+  dueAt: instant.exactOptional(),
+  tries: whole.exactOptional(),
+  error: jsonText.exactOptional(),
+  approval: z
+    .object({ prompt: z.string(), data: jsonText, deciders: z.array(name) })
+    .exactOptional(),
+  child: child.exactOptional(),
+})
+
+const note = z.string()
+const end = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('complete'), output: jsonText }),
+  z.object({ kind: z.literal('continue'), input: jsonText, runId: name }),
+  z.object({
+    kind: z.literal('fail'),
+    reason: note,
+    note,
+    error: z.string(),
+    retryInMs: ms.exactOptional(),
+  }),
+  z.object({ kind: z.literal('suspend'), keys: z.array(key) }),
+  z.object({ kind: z.literal('hand_back'), reason: note, toEnd: z.boolean().exactOptional() }),
+  z.object({ kind: z.literal('park'), reason: note, note }),
+  z.object({ kind: z.literal('stale'), note }),
+  z.object({ kind: z.literal('revoke'), reason: note, note }),
+])
+
+export const attemptWrite = z
+  .object({
+    run: name,
+    attempt: whole,
+    entries: z.array(entry),
+    waits: z.array(waitRecord).exactOptional(),
+    closes: z.array(key).exactOptional(),
+    spawns: z.array(child.extend({ as: key })).exactOptional(),
+    state: jsonText.exactOptional(),
+    progress: z.string().exactOptional(),
+    stream: z.array(z.object({ stream: name, seq: whole, data: jsonText })).exactOptional(),
+    firstReason: z.enum(firstReasons).nullable().exactOptional(),
+    look: z.boolean().exactOptional(),
+    end: end.exactOptional(),
+  })
+  .meta({ id: 'AttemptWrite' })
+
+const held = z.object({ run: name, attempt: whole })
+
+export const renewRequest = z
+  .object({
+    session: name,
+    draining: z.boolean(),
+    status: jsonText,
+    letGo: z.array(held.extend({ reason: text })),
+    held: z
+      .union([
+        z.object({ claim: whole, digest: z.string() }),
+        z.object({ claim: whole, runs: z.array(held) }),
+      ])
+      .exactOptional(),
+  })
+  .meta({ id: 'Renew' })
+
+export const closeRequest = z
+  .object({ session: name, reason: text, except: z.array(name).exactOptional() })
+  .meta({ id: 'Close' })
+
+/** An answer of the engine, as model/work.ts has it. */
+export const answer = z
+  .looseObject({ ok: z.literal(true) })
+  .meta({ id: 'Ok', description: 'As in the executor protocol' })
+
+/** A write that was refused, or could not be done (`fault`), while the others of its batch were answered. */
+export const itemProblem = z
+  .object({
+    ok: z.literal(false),
+    code: z.string(),
+    message: z.string(),
+    detail: z.record(z.string(), json),
+    fault: z.boolean().exactOptional(),
+  })
+  .meta({ id: 'ItemProblem' })

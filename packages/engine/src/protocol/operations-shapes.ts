@@ -1,0 +1,142 @@
+// What operators look at: executors, slots, queues, definitions, sweeps, invariants.
+import { z } from 'zod'
+import { id, instant, json, status, waitOn, whole } from './values.ts'
+
+export const executor = z
+  .object({
+    id,
+    state: z.enum(['live', 'draining', 'retired', 'ended']),
+    embedded: z.boolean(),
+    host: z.string(),
+    pid: whole,
+    build: z.string(),
+    queues: z.array(z.string()),
+    labels: z.array(z.string()),
+    workflows: z.array(z.object({ workflow: z.string(), version: z.string(), queue: z.string() })),
+    lanes: z.array(z.string()).describe('Known lanes that it serves'),
+    capacity: whole,
+    held: whole,
+    leaseMs: whole,
+    leaseUntil: instant.nullable().describe('null: it lives as long as the owner of the file'),
+    createdAt: instant,
+    renewedAt: instant,
+    endedAt: instant.nullable(),
+    endReason: z.string().nullable(),
+    evidence: z.string().nullable(),
+    status: json,
+  })
+  .meta({ id: 'Executor' })
+
+export const slot = z
+  .object({
+    key: z.string(),
+    mode: z.enum(['whole_run', 'while_held']),
+    value: whole.nullable().describe('In force: an operator’s beats the code’s; null is no limit'),
+    codeValue: whole.nullable(),
+    operatorValue: whole.nullable(),
+    policy: z.enum(['queue', 'reject']),
+    weight: z.number(),
+    updatedBy: z.string().nullable(),
+    used: whole,
+    waiters: whole,
+    waitersMore: z.boolean(),
+  })
+  .meta({ id: 'Slot', description: 'A limit, with what is held of it' })
+
+export const slotDetail = z
+  .object({
+    slot,
+    holders: z.array(
+      z.object({
+        run: z.string(),
+        workflow: z.string(),
+        status,
+        waitOn: waitOn.nullable(),
+        session: z.string().nullable(),
+        since: instant,
+        units: whole,
+      }),
+    ),
+    line: z.array(
+      z.object({
+        run: z.string(),
+        workflow: z.string(),
+        place: whole,
+        since: instant,
+        resumed: z.boolean(),
+        units: whole,
+      }),
+    ),
+  })
+  .meta({ id: 'SlotDetail' })
+
+export const pause = z
+  .object({
+    kind: z.enum(['queue', 'workflow']),
+    name: z.string(),
+    pausedBy: z.string(),
+    why: z.string().nullable(),
+    pausedAt: instant,
+    until: instant.nullable(),
+  })
+  .meta({ id: 'Pause' })
+
+export const queue = z
+  .object({
+    queue: z.string(),
+    depth: whole,
+    more: z.boolean().describe('There are more than were counted'),
+    oldestAt: instant.nullable(),
+    paused: pause.nullable(),
+    lanes: z.array(
+      z.object({
+        lane: z.string(),
+        workflow: z.string(),
+        version: z.string(),
+        labels: z.array(z.string()),
+        depth: whole,
+        more: z.boolean(),
+        oldestAt: instant.nullable(),
+        parked: whole,
+        served: z.boolean(),
+        note: z.string(),
+        paused: pause.nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'Queue' })
+
+export const workflow = z
+  .object({
+    name: z.string(),
+    currentVersion: z.string(),
+    versions: z.array(
+      z.object({ version: z.string(), queue: z.string(), definition: json, served: z.boolean() }),
+    ),
+    paused: pause.nullable(),
+  })
+  .meta({ id: 'Workflow' })
+
+export const sweep = z
+  .object({
+    name: z.string(),
+    intervalMs: whole,
+    lastAt: instant,
+    examined: whole,
+    acted: whole,
+    skipped: whole,
+    error: z.string().nullable(),
+    durationMs: z.number(),
+    late: z.boolean().describe('Its last pass is more than three intervals ago'),
+    lateByMs: whole,
+  })
+  .meta({ id: 'Sweep' })
+
+export const invariant = z
+  .object({
+    name: z.string(),
+    what: z.string(),
+    figure: whole.describe('0 is good'),
+    sample: z.array(z.string()),
+  })
+  .meta({ id: 'Invariant' })

@@ -1,0 +1,54 @@
+// The small pieces that many shapes are made of: ids, names, instants, JSON values.
+import { z } from 'zod'
+import { waitKinds } from '../model/run.ts'
+
+const LONE_OR_CONTROL =
+  /[\u0000-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
+
+/** A text that can name something. */
+export const name = z
+  .string()
+  .min(1)
+  .max(200)
+  .refine((text) => !LONE_OR_CONTROL.test(text), 'has control characters or half of a character')
+
+/** An id as it stands in a path; ids of approvals are a run's and a key's together. */
+export const id = z.string().min(1).max(1_000)
+
+export const instant = z
+  .number()
+  .int()
+  .describe('Milliseconds since the epoch, on the store’s clock')
+export const ms = z.number().min(0).max(1e15).describe('Milliseconds')
+export const whole = z.number().int()
+export const json = z.unknown().describe('Any JSON value')
+/** JSON as text, as executors send and get it. */
+export const jsonText = z.string().nullable().describe('JSON text')
+
+/** A member that may be left out, or be null. */
+export const maybe = <T extends z.ZodType>(shape: T) => shape.nullable().exactOptional()
+
+export const status = z.enum([
+  'queued',
+  'running',
+  'waiting',
+  'paused',
+  'canceling',
+  'succeeded',
+  'failed',
+  'canceled',
+])
+export const waitOn = z.enum(waitKinds)
+
+/** Numbers in a query string. */
+export const inQuery = {
+  whole: (least: number, most: number) => z.coerce.number().int().min(least).max(most),
+  instant: z.coerce.number().int(),
+  flag: z.enum(['true', 'false']).transform((text) => text === 'true'),
+  /** One or several, separated by commas. */
+  list: <T extends z.ZodType<unknown, string>>(item: T) =>
+    z.preprocess(
+      (text) => (typeof text === 'string' ? text.split(',').filter((each) => each !== '') : text),
+      z.array(item),
+    ),
+}

@@ -1,0 +1,308 @@
+// The HTTP API without sockets: one handler from request to response.
+import { afterEach, expect, test } from 'vitest'
+import type { Handler, HandlerOptions } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/handler.ts'
+import type { Hands, TestEngine } from '../support/engine.ts'
+import { definition, hands, openTestEngine } from '../support/engine.ts'
+import type { TestPorts } from '../support/ports.ts'
+import { settled, testPorts } from '../support/ports.ts'
+
+interface World extends TestEngine, TestPorts {
+  readonly handler: Handler
+  readonly hands: Hands
+}
+const opened: TestEngine[] = []
+afterEach(async () => {
+  for (const each of opened.splice(0)) await each.close()
+})
+
+const greeting = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  properties: { name: { type: 'string' } },
+  required: ['name'],
+  additionalProperties: false,
+}
+
+const world = async (options: HandlerOptions = {}): Promise<World> => {
+  const ports = testPorts()
+  const test = await openTestEngine(ports.ports)
+  opened.push(test)
+  const serving = await hands(test.port, 'ses_1', [
+    definition('hello'),
+    definition('typed', { input: greeting }),
+    definition('one', { limits: [{ key: 'customer:{id}', value: 1 }] }),
+  ])
+  return { ...test, ...ports, handler: makeHandler(test.engine, options), hands: serving }
+}
+
+const send = async (
+  handler: Handler,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+) => {
+  const response = await handler.fetch(
+    new Request(`http://localhost${path}`, {
+      method,
+      headers,
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    }),
+  )
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: JSON.parse(text) as Record<string, never> & Record<string, unknown>,
+  }
+}
+
+test('OPS-01 a run is started, listed, read and its result waited for', async () => {
+  const { handler, hands: executor } = await world()
+  const started = await send(handler, 'POST', '/v1/runs', {
+    workflow: 'hello',
+    input: { name: 'a', __proto__: 1 },
+    labels: [],
+  })
+  expect(started.status).toBe(200)
+  expect(started.body).toMatchObject({ started: true, status: 'queued' })
+  const id = started.body['id'] as unknown as string
+
+  const pending = await send(handler, 'GET', `/v1/runs/${id}/result`)
+  expect(pending.body).toMatchObject({ ended: false, status: 'queued' })
+
+  const [run] = await executor.claim()
+  if (!run) throw new Error('nothing was claimed')
+  await executor.step(run, 1, 'greet', 'hi')
+  const waiting = send(handler, 'GET', `/v1/runs/${id}/result?waitMs=10000`)
+  await settled()
+  await executor.end(run, { kind: 'complete', output: '{"said":"hi"}' })
+  expect((await waiting).body).toMatchObject({
+    run: id,
+    ended: true,
+    status: 'succeeded',
+    output: { said: 'hi' },
+  })
+
+  const detail = await send(handler, 'GET', `/v1/runs/${id}`)
+  expect(detail.body).toMatchObject({
+    run: { id, status: 'succeeded', entries: 1 },
+    attempts: [{ attempt: 1, session: 'ses_1', end: 'completed' }],
+    journal: [{ n: 1, key: 'greet', output: 'hi' }],
+  })
+  const list = await send(handler, 'GET', '/v1/runs?status=succeeded,failed&workflow=hello')
+  expect(list.body).toMatchObject({ runs: [{ id }], next: null })
+  const counts = await send(handler, 'GET', '/v1/runs/counts')
+  expect(counts.body['counts']).toContainEqual({ status: 'succeeded', count: 1, more: false })
+})
+
+test('OPS-01 the wait for a result is over when its time is, and when the server stops', async () => {
+  const { handler, advance } = await world()
+  const { body } = await send(handler, 'POST', '/v1/runs', { workflow: 'hello', id: 'run_a' })
+  expect(body['id']).toBe('run_a')
+  const timed = send(handler, 'GET', '/v1/runs/run_a/result?waitMs=5000')
+  await advance(5_000)
+  expect((await timed).body).toMatchObject({ ended: false })
+  const stopped = send(handler, 'GET', '/v1/runs/run_a/result?waitMs=60000')
+  await settled()
+  handler.stop()
+  expect((await stopped).body).toMatchObject({ ended: false })
+})
+
+test('OPS-01 all faults of a request are listed at once with their paths, as problem+json', async () => {
+  const { handler } = await world()
+  const { status, headers, body } = await send(handler, 'POST', '/v1/runs', {
+    workflow: '',
+    priority: 1_000,
+    labels: ['ok', 7],
+    colour: 'red',
+  })
+  expect(status).toBe(400)
+  expect(headers.get('content-type')).toBe('application/problem+json')
+  expect(body).toMatchObject({
+    type: 'urn:leasehold:invalid_request',
+    code: 'invalid_request',
+    status: 400,
+  })
+  const paths = (body['faults'] as unknown as { path: string }[]).map((fault) => fault.path)
+  expect(paths.sort()).toEqual(['$.colour', '$.labels[1]', '$.priority', '$.workflow'])
+
+  const notJson = await send(handler, 'POST', '/v1/runs', '{"workflow":')
+  expect(notJson.body).toMatchObject({ code: 'invalid_request' })
+  const unknown = await send(handler, 'GET', '/v1/nothing')
+  expect(unknown).toMatchObject({ status: 404, body: { code: 'unknown_route' } })
+  const page = await send(handler, 'GET', '/v1/runs?limit=1000&status=lost')
+  expect((page.body['faults'] as unknown as unknown[]).length).toBe(2)
+})
+
+test('RUN-23 an input that does not fit its workflow is refused with every path, before anything is stored', async () => {
+  const { handler } = await world()
+  const { status, body } = await send(handler, 'POST', '/v1/runs', {
+    workflow: 'typed',
+    input: { name: 7, extra: true },
+  })
+  expect(status).toBe(422)
+  expect(body).toMatchObject({ code: 'invalid_input', workflow: 'typed' })
+  const paths = (body['faults'] as unknown as { path: string }[]).map((fault) => fault.path)
+  expect(paths.sort()).toEqual(['$.extra', '$.name'])
+  const none = await send(handler, 'GET', '/v1/runs')
+  expect(none.body['runs']).toEqual([])
+  const good = await send(handler, 'POST', '/v1/runs', { workflow: 'typed', input: { name: 'a' } })
+  expect(good.status).toBe(200)
+})
+
+test('RAIL-08 a repeat under an Idempotency-Key gets the first answer, another request is refused', async () => {
+  const { handler, store } = await world()
+  const key = { 'idempotency-key': 'k1' }
+  const first = await send(handler, 'POST', '/v1/runs', { workflow: 'hello', input: 1 }, key)
+  expect(first.headers.get('idempotency-replayed')).toBeNull()
+  const again = await send(handler, 'POST', '/v1/runs', { workflow: 'hello', input: 1 }, key)
+  expect(again.headers.get('idempotency-replayed')).toBe('true')
+  expect(again.body).toEqual(first.body)
+  const other = await send(handler, 'POST', '/v1/runs', { workflow: 'hello', input: 2 }, key)
+  expect(other).toMatchObject({ status: 422, body: { code: 'command_reused', key: 'k1' } })
+
+  const id = first.body['id'] as unknown as string
+  const cancel = () =>
+    send(handler, 'POST', `/v1/runs/${id}/cancel`, {}, { 'idempotency-key': 'k2' })
+  const [one, two] = await Promise.all([cancel(), cancel()])
+  expect(one.body).toEqual({ run: id, status: 'canceled' })
+  expect(two.body).toEqual(one.body)
+  // without the key the repeat meets the end
+  const bare = await send(handler, 'POST', `/v1/runs/${id}/cancel`, {})
+  expect(bare).toMatchObject({ status: 409, body: { code: 'already_ended', status: 409 } })
+  expect(store.db.prepare('select count(*) from runs').pluck().get()).toBe(1)
+  expect(store.db.prepare('select count(*) from commands where status = 0').pluck().get()).toBe(0)
+})
+
+test('RAIL-08 a refusal that was judged is the answer to its repeat too', async () => {
+  const { handler } = await world()
+  const key = { 'idempotency-key': 'k1' }
+  const missing = await send(handler, 'POST', '/v1/runs/run_none/cancel', {}, key)
+  expect(missing).toMatchObject({ status: 404, body: { code: 'not_found' } })
+  const again = await send(handler, 'POST', '/v1/runs/run_none/cancel', {}, key)
+  expect(again.headers.get('idempotency-replayed')).toBe('true')
+})
+
+test('OPS-02 every write names its actor, and every refusal says what was found', async () => {
+  const { handler } = await world()
+  await send(
+    handler,
+    'POST',
+    '/v1/runs',
+    { workflow: 'hello', id: 'run_a' },
+    { 'leasehold-actor': 'ada' },
+  )
+  await send(
+    handler,
+    'POST',
+    '/v1/runs/run_a/pause',
+    { why: 'lunch' },
+    { 'leasehold-actor': 'ben' },
+  )
+  await send(handler, 'POST', '/v1/runs/run_a/resume', {})
+  const { body } = await send(handler, 'GET', '/v1/runs/run_a')
+  expect(
+    (body['events'] as unknown as { kind: string; actor: string }[]).map(({ kind, actor }) => [
+      kind,
+      actor,
+    ]),
+  ).toEqual([
+    ['run.started', 'ada'],
+    ['run.pause_requested', 'ben'],
+    ['run.resumed', 'api'],
+  ])
+  const refused = await send(handler, 'POST', '/v1/runs/run_a/hand-back', {})
+  expect(refused).toMatchObject({ status: 409, body: { code: 'not_held' } })
+  expect(refused.body['detail']).toContain('queued')
+})
+
+test('RUN-22 a bulk start reports bad items and starts the others', async () => {
+  const { handler } = await world()
+  const { status, body } = await send(handler, 'POST', '/v1/runs/bulk', {
+    items: [
+      { workflow: 'hello', input: 1 },
+      { workflow: 'typed', input: {} },
+      { workflow: 'nobody' },
+      { workflow: 'hello', wrong: 1 },
+      { workflow: 'hello', input: 2, id: 'run_b' },
+    ],
+  })
+  expect(status).toBe(200)
+  expect(body['started']).toBe(2)
+  expect(
+    (body['answers'] as unknown as { ok: boolean; code?: string }[]).map(
+      (answer) => answer.code ?? answer.ok,
+    ),
+  ).toEqual([true, 'invalid_input', 'unknown_workflow', 'invalid_request', true])
+})
+
+test('OPS-01 a body over the limit is refused before it is read whole', async () => {
+  const { handler } = await world()
+  const { status, body } = await send(handler, 'POST', '/v1/runs', {
+    workflow: 'hello',
+    input: 'x'.repeat(2 * 1024 ** 2),
+  })
+  expect(status).toBe(413)
+  expect(body).toMatchObject({ code: 'payload_too_large' })
+})
+
+test('SEC-01 without a token only names of this machine may call, so that a bent name cannot', async () => {
+  const { handler } = await world()
+  const from = (url: string, headers: Record<string, string>) =>
+    handler.fetch(new Request(url, { headers })).then((response) => response.status)
+  expect(await from('http://localhost:7400/v1/runs', {})).toBe(200)
+  expect(await from('http://127.0.0.1/v1/runs', {})).toBe(200)
+  expect(await from('http://[::1]:7400/v1/runs', {})).toBe(200)
+  expect(await from('http://evil.example/v1/runs', {})).toBe(403)
+  expect(await from('http://localhost.evil.example/v1/runs', {})).toBe(403)
+  expect(await from('http://localhost/v1/runs', { host: 'evil.example' })).toBe(403)
+  expect(await from('http://localhost/v1/runs', { origin: 'https://evil.example' })).toBe(403)
+  expect(await from('http://localhost/v1/runs', { origin: 'null' })).toBe(403)
+  expect(await from('http://localhost/v1/runs', { origin: 'http://localhost:3000' })).toBe(200)
+  expect(await from('http://evil.example/healthz', {})).toBe(403)
+})
+
+test('SEC-02 with tokens each role reaches its own routes', async () => {
+  const { handler } = await world({
+    tokens: [
+      { token: 'v', role: 'viewer' },
+      { token: 'o', role: 'operator' },
+      { token: 'e', role: 'executor' },
+      { token: 'a', role: 'admin' },
+    ],
+  })
+  const as = (token: string | null, method: string, path: string, body?: unknown) =>
+    send(
+      handler,
+      method,
+      path,
+      body,
+      token === null ? {} : { authorization: `Bearer ${token}` },
+    ).then(({ status }) => status)
+  expect(await as(null, 'GET', '/healthz')).toBe(200)
+  expect(await as(null, 'GET', '/v1/runs')).toBe(401)
+  expect(await as('x', 'GET', '/v1/runs')).toBe(401)
+  expect(await as('v', 'GET', '/v1/runs')).toBe(200)
+  expect(await as('v', 'POST', '/v1/runs', { workflow: 'hello' })).toBe(403)
+  expect(await as('o', 'POST', '/v1/runs', { workflow: 'hello' })).toBe(200)
+  expect(await as('e', 'GET', '/v1/runs')).toBe(403)
+  expect(await as('o', 'POST', '/v1/executor/close', { session: 'ses_1', reason: 'x' })).toBe(403)
+  expect(await as('e', 'POST', '/v1/executor/close', { session: 'ses_1', reason: 'x' })).toBe(200)
+  expect(await as('a', 'POST', '/v1/executor/close', { session: 'ses_1', reason: 'x' })).toBe(200)
+})
+
+test('OPS-06 a draining server refuses work, says so to probes, and is safe to kill when nothing is in flight', async () => {
+  const { handler } = await world()
+  expect((await send(handler, 'GET', '/healthz')).body).toEqual({ alive: true })
+  expect((await send(handler, 'GET', '/readyz')).status).toBe(200)
+  expect((await send(handler, 'GET', '/drainz')).status).toBe(503)
+  handler.drain()
+  const refused = await send(handler, 'POST', '/v1/runs', { workflow: 'hello' })
+  expect(refused).toMatchObject({ status: 503, body: { code: 'draining' } })
+  expect((await send(handler, 'GET', '/readyz')).status).toBe(503)
+  expect((await send(handler, 'GET', '/drainz')).body).toEqual({ safe: true, inFlight: 0 })
+})
