@@ -5,7 +5,9 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
+import { raiseGeneration } from '../store/tables/orders.ts'
 import {
+  endAllSessions,
   endEmbeddedSessions,
   endLapsedSessions,
   endSession,
@@ -98,4 +100,13 @@ export function* takeBack(
     context,
   )
   return { examined: orphans.length, ended, follow }
+}
+
+/** After a restore from a backup: the generation rises, and holders from before it are never honoured again. */
+export function* afterRestore(_tx: Tx): Steps<{ generation: number; ended: number }> {
+  const [raised, ended] = yield* finish(
+    raiseGeneration(),
+    endAllSessions('the store was restored from a backup'),
+  )
+  return { generation: Number(raised[0]?.value ?? 1), ended: ended.length }
 }

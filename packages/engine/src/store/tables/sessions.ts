@@ -125,6 +125,13 @@ const endEmbedded = sql<{ id: string }>(
 export const endEmbeddedSessions = (process: string, evidence: string): Statement<{ id: string }> =>
   statement(endEmbedded, process, evidence)
 
+const endAll = sql<{ id: string }>(
+  'sessions.end_all',
+  `update sessions set state = 'ended', ended_at = {now}, end_reason = 'restored', evidence = $1 where ended_at is null returning id`,
+)
+/** Ends every session: the store was restored, and who held what then may hold something else now. */
+export const endAllSessions = (evidence: string): Statement<{ id: string }> => statement(endAll, evidence)
+
 const recount = sql<{ id: string }>(
   'sessions.recount',
   `update sessions set lease_until = {now} + lease_ms where ended_at is null and lease_until is not null and state <> 'retired' returning id`,

@@ -1,0 +1,33 @@
+// `leasehold/executor`: drives runs in a process of its own, over HTTP.
+import type { ExecutorOptions, Executor } from '../executor/executor.ts'
+import { makeExecutor } from '../executor/executor.ts'
+import { threadRenewals } from '../executor/renewal-thread.ts'
+import { httpExecutorPort } from '../client/executor-port.ts'
+import type { Log } from '../kernel/log.ts'
+import { noLog } from '../kernel/log.ts'
+import { systemPorts } from '../kernel/ports.ts'
+
+export interface RemoteExecutorOptions extends Omit<ExecutorOptions, 'port' | 'ports' | 'renewals'> {
+  readonly url: string
+  readonly token?: string
+  readonly log?: Log
+  /** How long the main loop may hang while its lease is still renewed. Default 60 s. */
+  readonly stallLimitMs?: number
+}
+
+/** An executor of a server; its lease is renewed from a thread of its own. Call `start`, and `stop` at the end. */
+export const remoteExecutor = ({ url, token, log = noLog, stallLimitMs, ...options }: RemoteExecutorOptions): Executor => {
+  const ports = systemPorts(log)
+  const thread = { url, ...(token === undefined ? {} : { token }), ...(stallLimitMs === undefined ? {} : { stallLimitMs }) }
+  return makeExecutor({
+    pid: process.pid,
+    ...options,
+    port: httpExecutorPort({ url, token: token ?? null, ports }),
+    ports,
+    renewals: threadRenewals(thread),
+  })
+}
+
+export type { Executor, ExecutorStatus } from '../executor/executor.ts'
+export { jsonLog } from '../kernel/log.ts'
+export type { Log } from '../kernel/log.ts'

@@ -1,0 +1,7 @@
+// `leasehold/server`: serves a SQLite file over HTTP.
+export { startServer } from '../orchestrator/main.ts'
+export type { RunningServer, ServerConfig } from '../orchestrator/main.ts'
+export { makeHandler } from '../orchestrator/handler.ts'
+export { defaults } from '../model/settings.ts'
+export { systemPorts } from '../kernel/ports.ts'
+export { jsonLog } from '../kernel/log.ts'
