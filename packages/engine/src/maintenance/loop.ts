@@ -7,7 +7,7 @@ import type { Follow } from '../model/follow.ts'
 import type { Settings } from '../model/settings.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import { beat } from '../transitions/beat.ts'
+import type { PassRow } from './record.ts'
 
 /** What loops need of the engine around them. */
 export interface Upkeep {
@@ -45,7 +45,12 @@ export interface Loop {
 }
 
 /** `manual`: nothing happens by itself, only what `once` is called for; for tests that own the clock. */
-export const startLoop = (sweep: Sweep, upkeep: Upkeep, manual = false): Loop => {
+export const startLoop = (
+  sweep: Sweep,
+  upkeep: Upkeep,
+  record: (row: PassRow) => Promise<void>,
+  manual = false,
+): Loop => {
   const { timers, time, log } = upkeep.ports
   let cancel: (() => void) | null = null
   let nextAt = Number.POSITIVE_INFINITY
@@ -63,21 +68,15 @@ export const startLoop = (sweep: Sweep, upkeep: Upkeep, manual = false): Loop =>
       failure = messageOf(error)
       log.warn('sweep.failed', { sweep: sweep.name, error })
     }
-    try {
-      await upkeep.store.run((tx) =>
-        beat(tx, {
-          name: sweep.name,
-          interval_ms: sweep.intervalMs,
-          examined: pass.examined,
-          acted: pass.acted,
-          skipped: pass.skipped ?? 0,
-          error: failure,
-          duration_ms: time.mono() - began,
-        }),
-      )
-    } catch (error) {
-      log.warn('sweep.not_recorded', { sweep: sweep.name, error })
-    }
+    await record({
+      name: sweep.name,
+      interval_ms: sweep.intervalMs,
+      examined: pass.examined,
+      acted: pass.acted,
+      skipped: pass.skipped ?? 0,
+      error: failure,
+      duration_ms: time.mono() - began,
+    })
     return pass
   }
 

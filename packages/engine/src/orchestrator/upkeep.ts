@@ -6,6 +6,7 @@ import type { Loop } from '../maintenance/loop.ts'
 import { startLoop } from '../maintenance/loop.ts'
 import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
+import { makeRecorder } from '../maintenance/record.ts'
 import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
 import { wakeDue } from '../maintenance/wake-due.ts'
@@ -20,10 +21,11 @@ export interface Loops {
 /** `manual` loops pass only when `once` is called: for tests that own the clock. */
 export const startLoops = (engine: Engine, manual = false): Loops => {
   const { sweepMs } = engine.settings
+  const recorder = makeRecorder(engine, manual)
   const line = admitWaiting()
-  const admit = startLoop(line, engine, manual)
-  const orders = startLoop(applyOrders, engine, manual)
-  const wake = startLoop(wakeDue, engine, manual)
+  const admit = startLoop(line, engine, recorder.add, manual)
+  const orders = startLoop(applyOrders, engine, recorder.add, manual)
+  const wake = startLoop(wakeDue, engine, recorder.add, manual)
   /** The poll: what no wake-up told of is found within a second. */
   const poll = startLoop(
     {
@@ -37,6 +39,7 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
       },
     },
     engine,
+    recorder.add,
     manual,
   )
   const all = [
@@ -44,11 +47,11 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     orders,
     wake,
     poll,
-    startLoop(reapSessions(sweepMs), engine, manual),
-    startLoop(enforceTimeLimits(sweepMs), engine, manual),
-    startLoop(reconcileFamilies(sweepMs), engine, manual),
-    startLoop(parkUnserved(sweepMs), engine, manual),
-    startLoop(pruneEnded(), engine, manual),
+    startLoop(reapSessions(sweepMs), engine, recorder.add, manual),
+    startLoop(enforceTimeLimits(sweepMs), engine, recorder.add, manual),
+    startLoop(reconcileFamilies(sweepMs), engine, recorder.add, manual),
+    startLoop(parkUnserved(sweepMs), engine, recorder.add, manual),
+    startLoop(pruneEnded(), engine, recorder.add, manual),
   ]
   engine.onWanted((what, keys, at) => {
     if (what === 'admit') {
@@ -61,6 +64,7 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     all,
     async stop() {
       await Promise.all(all.map((loop) => loop.stop()))
+      await recorder.flush()
     },
   }
 }
