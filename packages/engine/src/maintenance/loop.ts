@@ -7,7 +7,7 @@ import type { Follow } from '../model/follow.ts'
 import type { Settings } from '../model/settings.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import type { PassRow } from './record.ts'
+import type { PassRow } from '../transitions/beat.ts'
 
 /** What loops need of the engine around them. */
 export interface Upkeep {

@@ -1,10 +1,8 @@
 // The record of passes: each sweep's last pass, written together once a second, since a commit of its own for each loop
 // would keep the disk of an idle engine busy.
-import type { SweepRow } from '../store/tables/orders.ts'
+import type { PassRow } from '../transitions/beat.ts'
 import { beat } from '../transitions/beat.ts'
 import type { Upkeep } from './loop.ts'
-
-export type PassRow = Omit<SweepRow, 'last_at'>
 
 export interface Recorder {
   add(row: PassRow): Promise<void>

@@ -4,6 +4,9 @@ import { finish } from '../store/sql.ts'
 import type { SweepRow } from '../store/tables/orders.ts'
 import { beatSweep } from '../store/tables/orders.ts'
 
-export function* beat(_tx: Tx, rows: readonly Omit<SweepRow, 'last_at'>[]): Steps<void> {
+/** A pass as its loop reports it; the store adds when. */
+export type PassRow = Omit<SweepRow, 'last_at'>
+
+export function* beat(_tx: Tx, rows: readonly PassRow[]): Steps<void> {
   yield* finish(...rows.map(beatSweep))
 }
