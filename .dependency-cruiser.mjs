@@ -29,7 +29,7 @@ const direction = (folder) => {
       path: `${source}/${folder}/`,
       pathNot: [
         tests,
-        ...(folder === 'cli' ? [`${source}/cli/(commands/)?(serve|dev|work|migrate)\\.ts$`] : []),
+        ...(folder === 'cli' ? [`${source}/cli/(commands/)?(serve|dev|work|migrate|doctor|load-workflows)\\.ts$`] : []),
       ],
     },
     to: { path: '^packages/', pathNot: `${source}/(${[folder, ...reach].join('|')})/` },
@@ -86,7 +86,7 @@ export default {
         path: '^packages/engine/src/',
         pathNot: [
           tests,
-          `${source}/(entry/|testing/|orchestrator/main\\.ts$|store/(sqlite|postgres))`,
+          `${source}/(entry/|testing/|orchestrator/(main|open|user-transaction)\\.ts$|store/(sqlite|postgres))`,
         ],
       },
       { path: `${source}/store/(sqlite|postgres)\\.ts$` },
@@ -97,7 +97,7 @@ export default {
       { path: `${source}/cli/(commands/)?(serve|dev|work)\\.ts$` },
       {
         path: '^packages/',
-        pathNot: `${source}/(kernel|client|protocol|cli|orchestrator|executor)/`,
+        pathNot: `${source}/(kernel|model|client|protocol|cli|orchestrator|executor)/`,
       },
     ),
     rule(
@@ -106,7 +106,7 @@ export default {
       { path: `${source}/cli/(commands/)?migrate\\.ts$` },
       {
         path: '^packages/',
-        pathNot: `${source}/((kernel|client|protocol|cli)/|store/migrate\\.ts$)`,
+        pathNot: `${source}/((kernel|client|protocol|cli)/|orchestrator/main\\.ts$|store/migrate\\.ts$)`,
       },
     ),
     rule(

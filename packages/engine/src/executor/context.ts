@@ -1,9 +1,10 @@
-// What a workflow function is handed: the durable verbs. Types only; `driver.ts` and `verbs.ts` do the work.
+// What authors meet, as types: a workflow and a task, and the durable verbs that a workflow function is handed.
+// `driver.ts` and `verbs.ts` do the work.
 import type { Duration } from '../kernel/duration.ts'
 import type { Facts } from '../kernel/log.ts'
 import type { RetryPolicy } from '../model/retry.ts'
+import type { Definition, LimitDeclaration } from '../model/definition.ts'
 import type { Schema } from './schema.ts'
-import type { Task, Workflow } from './workflow.ts'
 
 /** What a step's body receives. */
 export interface StepArgument {
@@ -117,4 +118,62 @@ export interface Context {
   /** Written once, not again on replay. */
   log(message: string, facts?: Facts): void
   progress(done: number, total?: number, note?: string): void
+}
+
+export interface WorkflowOptions<I, O> {
+  /** Unique among an executor's workflows of the same version. */
+  readonly name: string
+  /** Declared, never a hash of the source. Default '1'. A run stays on the version it started on. */
+  readonly version?: string
+  readonly input?: Schema<unknown, I>
+  readonly output?: Schema<unknown, O>
+  /** Default 'default'. */
+  readonly queue?: string
+  /** Labels that an executor must have. */
+  readonly labels?: readonly string[]
+  /** Two at most, beside the owner's limit and the global one. */
+  readonly limits?: readonly LimitDeclaration[]
+  /** How often a failed run is driven anew. Default: once. */
+  readonly retry?: RetryPolicy
+  /** Default for its steps. Default: 3 tries, 1 s doubling to 5 min. */
+  readonly stepRetry?: RetryPolicy
+  /** The whole run, waits included. */
+  readonly totalLimit?: Duration
+  /** One attempt. */
+  readonly attemptLimit?: Duration
+  /** A run that nobody claims within this ends `failed`, reason `not_started`. */
+  readonly startBy?: Duration
+  /** Started when a run ends other than by success, with what is known of it. */
+  readonly onEnd?: string | Workflow<never, unknown>
+  /** Executor slot class. Default 'default'. */
+  readonly slotClass?: string
+}
+
+export interface Workflow<I = unknown, O = unknown> {
+  readonly name: string
+  readonly version: string
+  readonly options: WorkflowOptions<I, O>
+  readonly definition: Definition
+  readonly handler: (ctx: Context, input: I) => Promise<O> | O
+  /** Carries the types alone; never set. */
+  readonly types?: { readonly input: I; readonly output: O }
+}
+
+// any: a list of workflows holds functions of every input
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type AnyWorkflow = Workflow<any, any>
+
+export interface TaskOptions<O> {
+  readonly name: string
+  readonly output?: Schema<unknown, O>
+  readonly retry?: RetryPolicy
+  /** Limit of one try. */
+  readonly timeout?: Duration
+}
+
+/** A step's body with its name and policies, to be used in several workflows. */
+export interface Task<I = unknown, O = unknown> {
+  readonly kind: 'task'
+  readonly options: TaskOptions<O>
+  readonly body: (input: I, step: StepArgument) => Promise<O> | O
 }

@@ -492,12 +492,15 @@ export const makeDriver = (options: DriverOptions): Driver => {
           finishWith(await run())
         } catch (error) {
           returned = true
-          if (!over && !end) driver.fail('error', error, options.retryInMs(error))
+          // an error after a stop was asked is the stop's doing: it settles by its first reason (RUN-17)
+          if (firstReason !== null && !over && !end) letGo()
+          else if (!over && !end) driver.fail('error', error, options.retryInMs(error))
         }
       }
       const finishWith = (result: Returned): void => {
         returned = true
         if (over || end) return
+        if (firstReason === 'time_limit' || firstReason === 'attempt_deadline' || firstReason === 'stale') return letGo()
         if (replaying()) return park(`the function returned while the journal has ${journal[at]?.key} as entry ${journal[at]?.n}`)
         const dangling = [...branches.values()].find((branch) => !isClosed(branch.key))
         if (dangling) {

@@ -17,9 +17,9 @@ import type { Slots } from './slots.ts'
 import { makeSlots } from './slots.ts'
 import type { Turns } from './turns.ts'
 import { makeTurns } from './turns.ts'
-import type { AroundStep } from './verbs.ts'
+import type { AroundStep } from './environment.ts'
 import { Continuation, makeContext } from './verbs.ts'
-import type { AnyWorkflow } from './workflow.ts'
+import type { AnyWorkflow } from './context.ts'
 import { definitionsOf } from './workflow.ts'
 
 export interface ExecutorOptions {

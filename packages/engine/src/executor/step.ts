@@ -8,7 +8,7 @@ import type { LiveWait, WaitRecord } from '../model/work.ts'
 import type { StepArgument, StepOptions } from './context.ts'
 import { failureOf } from './failure.ts'
 import { checked } from './schema.ts'
-import type { VerbsEnvironment } from './verbs.ts'
+import type { VerbsEnvironment } from './environment.ts'
 
 interface StepRun<O> {
   readonly env: VerbsEnvironment

@@ -3,34 +3,17 @@ import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import { decode, encode } from '../kernel/json.ts'
-import type { Ports } from '../kernel/ports.ts'
 import { seededRandom, seedOf } from '../kernel/random.ts'
-import type { RetryPolicy } from '../model/retry.ts'
 import type { ChildStart, EntryKind, LiveWait } from '../model/work.ts'
 import type { ApprovalOptions, ChildOptions, Context, Decision, MapOptions, Settled, SignalResult, StepArgument, StepOptions } from './context.ts'
 import type { Driver, Received } from './driver.ts'
+import type { VerbsEnvironment } from './environment.ts'
 import type { FailureData } from './failure.ts'
 import { ChildFailedError, failureOf, StepError } from './failure.ts'
 import type { Schema } from './schema.ts'
 import { checked } from './schema.ts'
 import { runStep } from './step.ts'
-import type { Task, Workflow } from './workflow.ts'
-
-/** Called around each body: tests replace or break it here, tracing measures it. */
-export type AroundStep = (
-  step: { readonly run: string; readonly workflow: string; readonly key: string; readonly name: string; readonly tryNumber: number },
-  body: () => Promise<unknown> | unknown,
-) => Promise<unknown> | unknown
-
-export interface VerbsEnvironment {
-  readonly around?: AroundStep
-  readonly driver: Driver
-  readonly ports: Ports
-  readonly generation: number
-  readonly stepRetry: RetryPolicy
-  readonly payloadMax: number
-  readonly limitGraceMs: number
-}
+import type { Task, Workflow } from './context.ts'
 
 /** What `return ctx.continueAs(input)` comes to. */
 export class Continuation {

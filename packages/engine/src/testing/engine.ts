@@ -14,13 +14,14 @@ import type { Settings } from '../model/settings.ts'
 import type { Entry, ExecutorPort } from '../model/work.ts'
 import type { Executor, ExecutorOptions } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
-import type { AnyWorkflow, Workflow } from '../executor/workflow.ts'
+import type { AnyWorkflow, Workflow } from '../executor/context.ts'
 import type { Engine } from '../orchestrator/engine.ts'
 import { openOnSqlite } from '../orchestrator/open.ts'
 import { nextEvent } from '../queries/lines.ts'
 import { endOnEvidence } from '../transitions/end-session.ts'
 import type { VirtualClock } from './clock.ts'
 import { virtualClock } from './clock.ts'
+import type { RunView } from './inspect.ts'
 import { inspect } from './inspect.ts'
 
 export interface TestEngineOptions {
@@ -33,21 +34,6 @@ export interface TestEngineOptions {
   readonly settings?: Partial<Settings>
   readonly executor?: Partial<Pick<ExecutorOptions, 'slots' | 'queues' | 'labels' | 'maxChainDepth' | 'drainMs' | 'abortGraceMs'>>
   readonly log?: Log
-}
-
-export interface RunView {
-  readonly id: string
-  readonly workflow: string
-  readonly version: string
-  readonly status: RunStatus
-  readonly waitOn: WaitOn | null
-  readonly reason: string | null
-  readonly note: string | null
-  readonly attempt: number
-  readonly output: unknown
-  readonly error: { readonly name: string; readonly message: string; readonly code?: string } | null
-  readonly state: unknown
-  readonly readyAt: number | null
 }
 
 export interface StartOptions {

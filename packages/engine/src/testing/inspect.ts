@@ -8,7 +8,23 @@ import { ask } from '../store/sql.ts'
 import { attemptsOf, stepsAfter } from '../store/tables/journal.ts'
 import { payloadsOf } from '../store/tables/runs.ts'
 import { entryOf } from '../transitions/claim.ts'
-import type { RunView } from './engine.ts'
+import type { RunStatus, WaitOn } from '../model/run.ts'
+
+/** A run as a test looks at it; payloads are decoded. */
+export interface RunView {
+  readonly id: string
+  readonly workflow: string
+  readonly version: string
+  readonly status: RunStatus
+  readonly waitOn: WaitOn | null
+  readonly reason: string | null
+  readonly note: string | null
+  readonly attempt: number
+  readonly output: unknown
+  readonly error: { readonly name: string; readonly message: string; readonly code?: string } | null
+  readonly state: unknown
+  readonly readyAt: number | null
+}
 
 export const inspect = {
   async run(engine: Engine, id: string): Promise<RunView> {

@@ -1,0 +1,63 @@
+// An engine on a file of its own, with disk syncs on, and executors in the same process: what all figures begin with.
+import path from 'node:path'
+import { makeExecutor } from '../src/executor/executor.ts'
+import type { ExecutorOptions } from '../src/executor/executor.ts'
+import type { AnyWorkflow } from '../src/executor/context.ts'
+import { systemPorts } from '../src/kernel/ports.ts'
+import type { ExecutorPort } from '../src/model/work.ts'
+import type { Opened } from '../src/orchestrator/open.ts'
+import { openOnSqlite } from '../src/orchestrator/open.ts'
+
+export const ports = systemPorts()
+
+export const openIn = (dir: string): Promise<Opened> =>
+  openOnSqlite({ file: path.join(dir, 'engine.db'), ports })
+
+export const executorOn = (
+  port: ExecutorPort,
+  workflows: readonly AnyWorkflow[],
+  options: Partial<ExecutorOptions> = {},
+) => makeExecutor({ port, ports, workflows, ...options })
+
+/** Makes the workflows known, as an executor that starts and stops does. */
+export const registerOn = async (
+  { embedded }: Opened,
+  workflows: readonly AnyWorkflow[],
+): Promise<void> => {
+  const executor = executorOn(embedded, workflows)
+  await executor.start()
+  await executor.stop()
+}
+
+/** Starts `count` runs in parts and answers when all are stored. */
+export const startAll = async (
+  { engine }: Opened,
+  workflow: string,
+  count: number,
+): Promise<void> => {
+  for (let done = 0; done < count; done += 500) {
+    const part = Array.from({ length: Math.min(500, count - done) }, () => ({
+      command: { id: ports.ids.next('run'), workflow, input: '{"n":1}' },
+    }))
+    for (const answer of await engine.startMany(part)) if (!answer.ok) throw new Error(answer.message)
+  }
+}
+
+/** The port, calling `ended` whenever the end of a run has been acknowledged. */
+export const counting = (port: ExecutorPort, ended: () => void): ExecutorPort => ({
+  ...port,
+  async write(session, write) {
+    const answer = await port.write(session, write)
+    if (answer.ok && answer.ended !== null) ended()
+    return answer
+  },
+})
+
+/** A promise and the function that settles it. */
+export const signal = <T = void>(): { readonly came: Promise<T>; readonly give: (value: T) => void } => {
+  let give: (value: T) => void = () => undefined
+  const came = new Promise<T>((resolve) => {
+    give = resolve
+  })
+  return { came, give }
+}

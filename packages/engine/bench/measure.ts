@@ -1,0 +1,9 @@
+// One measurement in a process of its own: `measure.js <side> <figure> <n> <folder>` answers one line of JSON.
+import { limits } from './limit.ts'
+import { ours } from './ours.ts'
+
+const [side = '', figure = '', n = '', dir = ''] = process.argv.slice(2)
+const measure = { ours, limit: limits }[side]?.[figure]
+if (!measure) throw new Error(`there is no measurement ${side} ${figure}`)
+process.stdout.write(`${JSON.stringify(await measure(dir, Number(n)))}\n`)
+process.exit(0)

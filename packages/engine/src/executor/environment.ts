@@ -1,0 +1,20 @@
+// What the verbs of one run are handed: its driver, the outside, and the policies of its workflow.
+import type { Ports } from '../kernel/ports.ts'
+import type { RetryPolicy } from '../model/retry.ts'
+import type { Driver } from './driver.ts'
+
+/** Called around each body: tests replace or break it here, tracing measures it. */
+export type AroundStep = (
+  step: { readonly run: string; readonly workflow: string; readonly key: string; readonly name: string; readonly tryNumber: number },
+  body: () => Promise<unknown> | unknown,
+) => Promise<unknown> | unknown
+
+export interface VerbsEnvironment {
+  readonly around?: AroundStep
+  readonly driver: Driver
+  readonly ports: Ports
+  readonly generation: number
+  readonly stepRetry: RetryPolicy
+  readonly payloadMax: number
+  readonly limitGraceMs: number
+}
