@@ -1,0 +1,29 @@
+// `leasehold config`: the configuration in force, each value with where it comes from, secrets hidden.
+import type { Run } from '../call.ts'
+import type { Value } from '../config.ts'
+import { loadConfig } from '../config.ts'
+import { exit } from '../exit.ts'
+import { table } from '../said.ts'
+
+export const run: Run = async ({ options, out, sources }) => {
+  const { values } = loadConfig(sources)
+  if (options.json)
+    out.json(
+      Object.fromEntries(
+        values.map((each) => [each.name, { value: shown(each), origin: each.origin }]),
+      ),
+    )
+  else
+    table(
+      out,
+      ['setting', 'value', 'from'],
+      values.map((each) => [each.name, textOf(shown(each)), each.origin]),
+      (cell, column) => (column === 2 ? out.colors.dim(cell) : cell),
+    )
+  return exit.ok
+}
+
+const shown = ({ value, secret }: Value): unknown => (secret && value !== null ? 'hidden' : value)
+
+const textOf = (value: unknown): string =>
+  value === null ? '-' : typeof value === 'string' ? value : JSON.stringify(value)

@@ -1,0 +1,76 @@
+// `leasehold dev`: server and executor in one process, for work at the desk. The store is a file of its own, so what was
+// running goes on after a restart.
+import { hostname } from 'node:os'
+import { makeExecutor } from '../../executor/executor.ts'
+import { LeaseholdError } from '../../kernel/errors.ts'
+import { systemPorts } from '../../kernel/ports.ts'
+import type { RunningServer, ServerConfig } from '../../orchestrator/main.ts'
+import { startServer } from '../../orchestrator/main.ts'
+import type { Run } from '../call.ts'
+import { loadConfig } from '../config.ts'
+import { exit } from '../exit.ts'
+import { loadWorkflows } from '../load-workflows.ts'
+import { processLog } from '../log-lines.ts'
+import { untilStopped } from '../signals.ts'
+
+const FILE = '.leasehold/dev.db'
+
+export const run: Run = async ({ args: [module = ''], out, sources }) => {
+  const flags = { file: FILE, logLevel: 'warn', ...sources.flags }
+  const { config, values } = loadConfig({ ...sources, flags })
+  const ports = systemPorts(processLog(config.logLevel))
+  const workflows = await loadWorkflows(module, sources.cwd)
+  const portIsGiven = values.some(({ name, origin }) => name === 'port' && origin !== 'default')
+  const server = await listening(
+    {
+      file: config.file,
+      host: '127.0.0.1',
+      port: config.port,
+      tokens: [],
+      settings: config.settings,
+      ports,
+      onDefect: () => void setTimeout(() => process.exit(exit.failed), 100),
+    },
+    !portIsGiven,
+  )
+  const executor = makeExecutor({
+    port: server.opened.embedded,
+    ports,
+    workflows,
+    slots: { default: config.slots },
+    build: 'dev',
+    host: hostname(),
+    pid: process.pid,
+    drainMs: config.drainMs,
+    abortGraceMs: config.abortGraceMs,
+  })
+  await executor.start()
+  out.line(`dashboard  ${server.url}/`)
+  out.line(`API        ${server.url}/v1/runs`)
+  out.line(`API docs   ${server.url}/docs`)
+  out.line(`store      ${config.file}`)
+  out.line(`workflows  ${workflows.map(({ name, version }) => `${name}@${version}`).join(', ')}`)
+  const elsewhere = server.url.endsWith(':7400') ? '' : ` --url ${server.url}`
+  out.note(`try: npx leasehold start ${workflows[0]?.name ?? '<workflow>'}${elsewhere} --wait`)
+  const code = await untilStopped(async () => {
+    await executor.stop()
+    await server.stop()
+  }, out)
+  process.exit(code)
+}
+
+/** On the port that is wanted, or where another program has it, and nobody insisted, on a free one. */
+const listening = async (config: ServerConfig, anyPort: boolean): Promise<RunningServer> => {
+  try {
+    return await startServer(config)
+  } catch (error) {
+    if (
+      !anyPort ||
+      !(error instanceof LeaseholdError) ||
+      error.code !== 'invalid_config' ||
+      !error.message.includes('EADDRINUSE')
+    )
+      throw error
+    return startServer({ ...config, port: 0 })
+  }
+}

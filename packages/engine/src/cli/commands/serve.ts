@@ -1,0 +1,27 @@
+// `leasehold serve`: the server, on a SQLite file, until it is told to stop.
+import { systemPorts } from '../../kernel/ports.ts'
+import { startServer } from '../../orchestrator/main.ts'
+import type { Run } from '../call.ts'
+import { loadConfig } from '../config.ts'
+import { exit } from '../exit.ts'
+import { processLog } from '../log-lines.ts'
+import { untilStopped } from '../signals.ts'
+import { tokensOf } from '../tokens.ts'
+
+export const run: Run = async ({ out, sources }) => {
+  const { config } = loadConfig(sources)
+  const ports = systemPorts(processLog(config.logLevel))
+  const server = await startServer({
+    file: config.file,
+    host: config.host,
+    port: config.port,
+    tokens: tokensOf(config),
+    settings: config.settings,
+    ports,
+    // what it has answered stays; a process that has been wrong once is not asked again
+    onDefect: () => void setTimeout(() => process.exit(exit.failed), 100),
+  })
+  out.line(`leasehold serves ${config.file} at ${server.url}`)
+  const code = await untilStopped(() => server.stop(), out)
+  process.exit(code)
+}

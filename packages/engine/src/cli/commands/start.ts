@@ -1,0 +1,55 @@
+// `leasehold start`: starts a run, and with --wait stays until it has ended.
+import { milliseconds } from '../../kernel/duration.ts'
+import { systemPorts } from '../../kernel/ports.ts'
+import type { Run } from '../call.ts'
+import { exit } from '../exit.ts'
+import { readJson } from '../json-argument.ts'
+import { reach } from '../server.ts'
+import { wholeNumber } from '../whole-number.ts'
+import { waitForEnd } from '../wait-for-end.ts'
+
+interface Options {
+  readonly input?: string
+  readonly key?: string
+  readonly owner?: string
+  readonly toVersion?: string
+  readonly queue?: string
+  readonly priority?: string
+  readonly delay?: string
+  readonly id?: string
+  /** True without a duration. */
+  readonly wait?: string | true
+}
+
+export const run: Run<Options> = async ({ args: [workflow = ''], options, out, sources }) => {
+  const waitMs = typeof options.wait === 'string' ? milliseconds(options.wait, '--wait') : undefined
+  const delayMs = options.delay === undefined ? undefined : milliseconds(options.delay, '--delay')
+  const priority = wholeNumber(options.priority, '--priority')
+  const input = await readJson(options.input, sources.cwd)
+  const { client } = reach(sources, options.wait === undefined ? {} : { patientMs: 30_000 })
+  const started = await client.start(workflow, input, {
+    id: options.id ?? systemPorts().ids.next('run'),
+    ...(options.key === undefined ? {} : { key: options.key }),
+    ...(options.owner === undefined ? {} : { owner: options.owner }),
+    ...(options.toVersion === undefined ? {} : { version: options.toVersion }),
+    ...(options.queue === undefined ? {} : { queue: options.queue }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+  })
+  if (options.wait === undefined) {
+    if (options.json) out.json(started)
+    else
+      out.line(
+        `${started.id} ${started.status}${started.started ? '' : ' (it had been started before)'}`,
+      )
+    return exit.ok
+  }
+  out.note(`${started.id} ${started.status}`)
+  return waitForEnd({
+    client,
+    run: started.id,
+    out,
+    json: options.json === true,
+    ...(waitMs === undefined ? {} : { waitMs }),
+  })
+}

@@ -1,0 +1,97 @@
+// `leasehold work`: an executor over HTTP. It waits for its server, drives what it claims, and when it is told to stop
+// lets steps finish and hands its runs back.
+import { hostname } from 'node:os'
+import { httpExecutorPort } from '../../client/executor-port.ts'
+import { makeExecutor } from '../../executor/executor.ts'
+import type { Executor } from '../../executor/executor.ts'
+import { threadRenewals } from '../../executor/renewal-thread.ts'
+import { codes } from '../../kernel/codes.ts'
+import { errorOf, LeaseholdError } from '../../kernel/errors.ts'
+import type { Ports } from '../../kernel/ports.ts'
+import { systemPorts } from '../../kernel/ports.ts'
+import { sleep } from '../../kernel/timers.ts'
+import type { ExecutorPort } from '../../model/work.ts'
+import type { Run } from '../call.ts'
+import { loadConfig } from '../config.ts'
+import { exit, exitCodeOf, tell } from '../exit.ts'
+import { loadWorkflows } from '../load-workflows.ts'
+import { processLog } from '../log-lines.ts'
+import { untilStopped } from '../signals.ts'
+
+const AGAIN_MS = 1_000
+
+export const run: Run = async ({ args: [module = ''], out, sources }) => {
+  const { config } = loadConfig(sources)
+  const ports = systemPorts(processLog(config.logLevel))
+  const workflows = await loadWorkflows(module, sources.cwd)
+  const token = config.token ?? config.executorToken
+  const http = httpExecutorPort({ url: config.url, token, ports })
+  let refusedLater: (error: LeaseholdError) => void = () => undefined
+  const port: ExecutorPort = {
+    ...http,
+    async register(request) {
+      const answer = await http.register(request)
+      if (!answer.ok) refusedLater(errorOf(answer))
+      return answer
+    },
+  }
+  const executor = makeExecutor({
+    port,
+    ports,
+    workflows,
+    queues: config.queues,
+    labels: config.labels,
+    slots: { default: config.slots },
+    build: config.build,
+    host: hostname(),
+    pid: process.pid,
+    drainMs: config.drainMs,
+    abortGraceMs: config.abortGraceMs,
+    renewals: threadRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
+  })
+  const stopping = new AbortController()
+  const starting = started(executor, ports, config.url, stopping.signal)
+  const stopped = untilStopped(async () => {
+    stopping.abort()
+    // a registration that is on its way is let arrive, so that its session can be closed
+    await starting.catch(() => undefined)
+    await executor.stop()
+  }, out)
+  process.on('uncaughtException', (error) => {
+    ports.log.error('process.uncaught', { error })
+    out.error(`an error nobody caught: ${error.stack ?? error.message}; handing back and stopping`)
+    void executor.stop().finally(() => process.exit(exit.failed))
+  })
+
+  await starting
+  if (!stopping.signal.aborted) {
+    refusedLater = (error) => {
+      tell(error, out)
+      void executor.stop().finally(() => process.exit(exitCodeOf(error)))
+    }
+    const names = workflows.map(({ name, version }) => `${name}@${version}`).join(', ')
+    out.line(`executor ${executor.status().session ?? ''} works at ${config.url} for ${names}`)
+  }
+  process.exit(await stopped)
+}
+
+/** Starts, again each second while no server answers; a server that says no is final. */
+const started = async (
+  executor: Executor,
+  ports: Ports,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> => {
+  let told = false
+  for (;;) {
+    try {
+      if (!signal.aborted) await executor.start()
+      return
+    } catch (error) {
+      if (!(error instanceof LeaseholdError) || codes[error.code].kind !== 'fault') throw error
+      if (!told) ports.log.warn('server.awaited', { url, error })
+      told = true
+      await sleep(ports.timers, AGAIN_MS, signal)
+    }
+  }
+}

@@ -1,0 +1,283 @@
+// The configuration: a flag beats the environment, which beats the file, which beats the default. Everything is checked
+// before anything starts, and all faults are told at once, each with where its value came from.
+import { readFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import path from 'node:path'
+import { z } from 'zod'
+import { milliseconds } from '../kernel/duration.ts'
+import { LeaseholdError } from '../kernel/errors.ts'
+import type { Level } from '../kernel/log.ts'
+import type { Settings } from '../model/settings.ts'
+import { defaults, settingsFaults } from '../model/settings.ts'
+
+export interface Config {
+  /** The SQLite file that `serve`, `migrate` and `doctor --after-restore` open. */
+  readonly file: string
+  /** Where clients and executors find the server. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  readonly logLevel: Level
+  /** Who acts, in the record of what was done. */
+  readonly actor: string
+  readonly token: string | null
+  readonly operatorToken: string | null
+  readonly viewerToken: string | null
+  readonly executorToken: string | null
+  readonly slots: number
+  readonly queues: readonly string[]
+  readonly labels: readonly string[]
+  readonly build: string
+  readonly drainMs: number
+  readonly abortGraceMs: number
+  readonly settings: Settings
+}
+
+type Name = Exclude<keyof Config, 'settings'>
+
+interface Item {
+  readonly schema: z.ZodType
+  readonly expected: string
+  readonly fallback: unknown
+  readonly secret?: true
+}
+
+const text = z.string().min(1)
+const whole = z.coerce.number().int().min(0)
+const list = z.union([
+  z.array(text),
+  z.string().transform((all) => all.split(',').flatMap((each) => each.trim() || [])),
+])
+const duration = z.union([z.number(), z.string()]).transform((given, context) => {
+  try {
+    return milliseconds(/^\d+$/.test(String(given)) ? Number(given) : given)
+  } catch {
+    context.addIssue({ code: 'custom', message: 'is no duration' })
+    return z.NEVER
+  }
+})
+const aDuration = 'a duration such as 25s, or milliseconds'
+const secret = {
+  schema: text,
+  expected: 'a text that is not empty',
+  fallback: null,
+  secret: true,
+} as const
+
+const items: Readonly<Record<Name, Item>> = {
+  file: { schema: text, expected: 'a path', fallback: '.leasehold/leasehold.db' },
+  url: {
+    schema: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
+    expected: 'an address such as http://127.0.0.1:7400',
+    fallback: null,
+  },
+  host: { schema: text, expected: 'a host name or address', fallback: '127.0.0.1' },
+  port: {
+    schema: z.coerce.number().int().min(0).max(65_535),
+    expected: 'a whole number from 0 to 65535',
+    fallback: 7400,
+  },
+  logLevel: {
+    schema: z.enum(['debug', 'info', 'warn', 'error']),
+    expected: 'debug, info, warn or error',
+    fallback: 'info',
+  },
+  actor: { schema: text.max(200), expected: 'a name', fallback: null },
+  token: secret,
+  operatorToken: secret,
+  viewerToken: secret,
+  executorToken: secret,
+  slots: { schema: whole.min(1), expected: 'a whole number of 1 or more', fallback: 10 },
+  queues: { schema: list, expected: 'names, separated by commas', fallback: [] },
+  labels: { schema: list, expected: 'names, separated by commas', fallback: [] },
+  build: { schema: text, expected: 'a text', fallback: 'unknown' },
+  drainMs: { schema: duration, expected: aDuration, fallback: 25_000 },
+  abortGraceMs: { schema: duration, expected: aDuration, fallback: 2_000 },
+}
+
+const setting = (name: keyof Settings): Item => ({
+  schema: name.endsWith('Ms') ? duration : z.coerce.number().min(0),
+  expected: name.endsWith('Ms') ? aDuration : 'a number of 0 or more',
+  fallback: defaults[name],
+})
+
+export interface Value {
+  readonly name: string
+  readonly value: unknown
+  readonly origin: string
+  readonly secret: boolean
+}
+
+export interface Sources {
+  readonly flags: Readonly<Record<string, unknown>>
+  readonly env: NodeJS.ProcessEnv
+  readonly cwd: string
+}
+
+export interface Loaded {
+  readonly config: Config
+  /** Each value with where it came from. */
+  readonly values: readonly Value[]
+}
+
+export const CONFIG_FILE = 'leasehold.config.json'
+
+/** `drainMs` is read from LEASEHOLD_DRAIN_MS. */
+export const envName = (name: string): string =>
+  `LEASEHOLD_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+
+/** Reads all sources; throws `invalid_config` with every fault in its detail. */
+export const loadConfig = (sources: Sources): Loaded => {
+  const faults: string[] = []
+  const found = readConfigFile(sources, faults)
+  const values = new Map<string, Value>()
+  const take = (name: string, shown: string, item: Item, inFile: unknown): void => {
+    const given = givenFor(name, item, sources, inFile, found?.path, faults)
+    if (given === undefined) {
+      values.set(name, {
+        name: shown,
+        value: item.fallback,
+        origin: 'default',
+        secret: item.secret === true,
+      })
+      return
+    }
+    const read = item.schema.safeParse(given.value)
+    if (!read.success)
+      faults.push(
+        `${shown} is ${item.secret ? 'not usable' : JSON.stringify(given.value)} (${given.origin}); expected ${item.expected}`,
+      )
+    values.set(name, {
+      name: shown,
+      value: read.success ? read.data : item.fallback,
+      origin: given.origin,
+      secret: item.secret === true,
+    })
+  }
+  const { settings: nested = {}, ...flat } = found?.content ?? {}
+  for (const [name, item] of Object.entries(items)) take(name, name, item, flat[name])
+  const inSettings = isObject(nested) ? nested : {}
+  if (!isObject(nested))
+    faults.push(`settings is ${JSON.stringify(nested)} (${found?.path}); expected an object`)
+  for (const name of Object.keys(defaults) as (keyof Settings)[])
+    take(name, `settings.${name}`, setting(name), inSettings[name])
+  for (const name of Object.keys(flat))
+    if (!Object.hasOwn(items, name))
+      faults.push(`${name} is not a setting (${found?.path}); ${known(name, Object.keys(items))}`)
+  for (const name of Object.keys(inSettings))
+    if (!Object.hasOwn(defaults, name))
+      faults.push(
+        `settings.${name} is not a setting (${found?.path}); ${known(name, Object.keys(defaults))}`,
+      )
+  fillIn(values, sources, found?.path)
+  const of = (name: string): unknown => values.get(name)?.value
+  const settings = Object.fromEntries(
+    Object.keys(defaults).map((name) => [name, of(name)]),
+  ) as unknown as Settings
+  faults.push(...settingsFaults(settings))
+  if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
+  const flatValues = Object.fromEntries(Object.keys(items).map((name) => [name, of(name)]))
+  return { config: { ...flatValues, settings } as Config, values: [...values.values()] }
+}
+
+/** Values that follow from others, and paths, which mean the folder of the file that they stand in. */
+const fillIn = (values: Map<string, Value>, { cwd }: Sources, file: string | undefined): void => {
+  const put = (name: string, value: unknown, origin?: string): void => {
+    const old = values.get(name)
+    if (old) values.set(name, { ...old, value, origin: origin ?? old.origin })
+  }
+  const store = values.get('file')
+  const from = store?.origin.startsWith('file ') && file !== undefined ? path.dirname(file) : cwd
+  if (store) put('file', path.resolve(from, String(store.value)))
+  const host = String(values.get('host')?.value)
+  const shown =
+    host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  if (values.get('url')?.value === null)
+    put('url', `http://${shown}:${String(values.get('port')?.value)}`, 'default, of host and port')
+  if (values.get('actor')?.value === null) put('actor', userName(), 'default, of this user')
+}
+
+const userName = (): string => {
+  try {
+    return userInfo().username
+  } catch {
+    return 'cli'
+  }
+}
+
+const givenFor = (
+  name: string,
+  item: Item,
+  { flags, env, cwd }: Sources,
+  inFile: unknown,
+  file: string | undefined,
+  faults: string[],
+): { value: unknown; origin: string } | undefined => {
+  if (flags[name] !== undefined) return { value: flags[name], origin: `flag --${kebab(name)}` }
+  const key = envName(name)
+  // Kubernetes sets LEASEHOLD_PORT=tcp://… in every pod beside a Service named leasehold: that is not meant for us
+  const direct = env[key]?.startsWith('tcp://') === true && name === 'port' ? undefined : env[key]
+  if (direct !== undefined && direct !== '') return { value: direct, origin: `environment ${key}` }
+  const pointer = item.secret ? env[`${key}_FILE`] : undefined
+  if (pointer !== undefined && pointer !== '') {
+    const origin = `environment ${key}_FILE`
+    try {
+      return { value: readFileSync(path.resolve(cwd, pointer), 'utf8').trim(), origin }
+    } catch (error) {
+      faults.push(`${name} cannot be read from ${pointer} (${origin}): ${(error as Error).message}`)
+      return undefined
+    }
+  }
+  return inFile === undefined ? undefined : { value: inFile, origin: `file ${file}` }
+}
+
+const kebab = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+/** The named file, or the nearest one upwards; undefined where there is none. */
+const readConfigFile = (
+  { flags, env, cwd }: Sources,
+  faults: string[],
+): { path: string; content: Record<string, unknown> } | undefined => {
+  const named = flags['config'] ?? env['LEASEHOLD_CONFIG']
+  const places = typeof named === 'string' ? [path.resolve(cwd, named)] : upwards(cwd)
+  for (const place of places) {
+    let content: string
+    try {
+      content = readFileSync(place, 'utf8')
+    } catch (error) {
+      if (named !== undefined || (error as NodeJS.ErrnoException).code !== 'ENOENT') {
+        faults.push(`the configuration file ${place} cannot be read: ${(error as Error).message}`)
+        return undefined
+      }
+      continue
+    }
+    try {
+      const parsed = JSON.parse(content) as unknown
+      if (isObject(parsed)) return { path: place, content: parsed }
+      faults.push(`the configuration file ${place} holds no object`)
+    } catch (error) {
+      faults.push(`the configuration file ${place} is not JSON: ${(error as Error).message}`)
+    }
+    return undefined
+  }
+  return undefined
+}
+
+const upwards = (cwd: string): string[] => {
+  const places: string[] = []
+  for (let folder = cwd; ; folder = path.dirname(folder)) {
+    places.push(path.join(folder, CONFIG_FILE))
+    if (path.dirname(folder) === folder) return places
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const known = (name: string, names: readonly string[]): string => {
+  const near = names.find(
+    (each) => each.toLowerCase() === name.toLowerCase().replace(/[^a-z]/g, ''),
+  )
+  return near === undefined ? `known are ${names.join(', ')}` : `did you mean ${near}?`
+}

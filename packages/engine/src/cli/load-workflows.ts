@@ -1,0 +1,51 @@
+// The workflows that a module exports, by any name and in lists. A TypeScript module is loaded by Node itself where it can,
+// else by the tsx of the project that the module belongs to.
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { AnyWorkflow } from '../executor/context.ts'
+import { UsageError } from './exit.ts'
+
+export const loadWorkflows = async (module: string, cwd: string): Promise<AnyWorkflow[]> => {
+  const file = path.resolve(cwd, module)
+  if (/\.[cm]?tsx?$/.test(file)) await prepareTypeScript(file)
+  let exported: Record<string, unknown>
+  try {
+    exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>
+  } catch (error) {
+    const { code, message, stack } = error as NodeJS.ErrnoException
+    if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${file}'`))
+      throw new UsageError(`there is no module ${file}`)
+    throw new UsageError(`the module ${file} cannot be loaded: ${stack ?? message}`)
+  }
+  // one workflow may be exported under several names
+  const found = [...new Set(Object.values(exported).flat().filter(isWorkflow))]
+  if (found.length === 0)
+    throw new UsageError(`${file} exports no workflows; export what \`workflow(name, …)\` answers`)
+  return found
+}
+
+/** By shape, since the module may have its own copy of the package. */
+const isWorkflow = (value: unknown): value is AnyWorkflow =>
+  typeof value === 'object' &&
+  value !== null &&
+  'definition' in value &&
+  'handler' in value &&
+  typeof value.handler === 'function'
+
+const prepareTypeScript = async (file: string): Promise<void> => {
+  if ((process.features as { typescript?: unknown }).typescript) return
+  // a process that was started with a loader of its own, as by `node --import tsx`, has what it needs
+  if (process.execArgv.some((arg) => arg.includes('tsx'))) return
+  let loader: string
+  try {
+    loader = createRequire(file).resolve('tsx/esm/api')
+  } catch {
+    throw new UsageError(
+      `${file} is TypeScript, which this Node (${process.version}) cannot run by itself: ` +
+        'install tsx in its project, or use Node 22.18 or newer',
+    )
+  }
+  const { register } = (await import(pathToFileURL(loader).href)) as { register: () => unknown }
+  register()
+}

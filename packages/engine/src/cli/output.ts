@@ -1,0 +1,69 @@
+// The one place that writes to a terminal: results to stdout, errors and progress to stderr. Colours and lines that are
+// written over appear only where a terminal shows them, and never with NO_COLOR.
+import pc from 'picocolors'
+
+export type Colors = ReturnType<typeof pc.createColors>
+
+export interface Output {
+  /** Colours of stdout. */
+  readonly colors: Colors
+  /** Whether a person watches stdout. */
+  readonly live: boolean
+  readonly columns: number
+  /** A line of the result. */
+  line(text?: string): void
+  json(value: unknown): void
+  /** A line for the person, beside the result. */
+  note(text: string): void
+  error(text: string): void
+  /** Writes over what `block` wrote before; on anything but a terminal it does nothing. */
+  block(lines: readonly string[]): void
+}
+
+export const makeOutput = (
+  stdout: NodeJS.WriteStream = process.stdout,
+  stderr: NodeJS.WriteStream = process.stderr,
+  env: NodeJS.ProcessEnv = process.env,
+): Output => {
+  const colored = (stream: NodeJS.WriteStream): boolean =>
+    stream.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+  const colors = pc.createColors(colored(stdout))
+  const errors = pc.createColors(colored(stderr))
+  let shown = 0
+  const clear = (): void => {
+    if (shown > 0) stdout.write(`\u001b[${shown}A\u001b[0J`)
+    shown = 0
+  }
+  return {
+    colors,
+    live: stdout.isTTY && env['TERM'] !== 'dumb',
+    get columns() {
+      return stdout.columns ?? 100
+    },
+    line(text = '') {
+      clear()
+      stdout.write(`${text}\n`)
+    },
+    json: (value) => void stdout.write(`${JSON.stringify(value, null, 2)}\n`),
+    note: (text) => void stderr.write(`${errors.dim(text)}\n`),
+    error: (text) => void stderr.write(`${errors.red('leasehold:')} ${text}\n`),
+    block(lines) {
+      if (!stdout.isTTY) return
+      clear()
+      const width = Math.max(20, (stdout.columns ?? 100) - 1)
+      stdout.write(lines.map((line) => `${clipped(line, width)}\n`).join(''))
+      shown = lines.length
+    },
+  }
+}
+
+/** Cut to what fits on a line, so that a block has as many rows as it has lines. */
+const clipped = (text: string, width: number): string => {
+  let room = width
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/\u001b\[[0-9;]*m|[\s\S]/gu, (part) => {
+    if (part.length > 1 && part.startsWith('\u001b')) return part
+    room -= 1
+    return room >= 0 ? part : ''
+  })
+}

@@ -1,0 +1,262 @@
+// The command line as a table: what there is, and what each command takes. A command's code is loaded when it is called,
+// so that help comes at once.
+import { Command, Option } from 'commander'
+import type { Call, Run } from './call.ts'
+import type { Output } from './output.ts'
+
+interface Around {
+  readonly out: Output
+  readonly env: NodeJS.ProcessEnv
+  readonly cwd: string
+  readonly version: string
+  /** Hears the exit code of the command that ran. */
+  readonly ended: (code: number) => void
+}
+
+/** Flags that are settings, by the names that they have in the configuration. */
+const SETTINGS = [
+  'config', 'file', 'url', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs',
+] // prettier-ignore
+
+export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command => {
+  const program = new Command('leasehold')
+  program
+    .description('A durable workflow engine in which nothing that is held is ever stranded.')
+    .version(version, '-V, --version')
+    .showHelpAfterError('(leasehold <command> --help says what it takes)')
+    .configureOutput({ outputError: (text) => out.error(text.replace(/^error: /, '').trimEnd()) })
+    .exitOverride()
+    .addHelpText(
+      'after',
+      [
+        '',
+        `Settings come from flags, LEASEHOLD_* variables and leasehold.config.json; \`leasehold config\` shows them.`,
+        'A run is named by its id, or `latest`.',
+        '',
+        'Exit codes: 0 ok · 1 a run failed or something is wrong · 2 usage or configuration · 3 not found ·',
+        '            4 conflict · 5 denied · 6 unreachable · 7 timed out waiting',
+      ].join('\n'),
+    )
+
+  /** A command whose code is `load`ed when it is called. */
+  const command = <O extends object>(
+    usage: string,
+    description: string,
+    load: () => Promise<{ readonly run: Run<O> }>,
+  ): Command => {
+    const made = program
+      .command(usage)
+      .description(description)
+      .configureHelp({ sortOptions: true })
+    made.option('--config <path>', 'configuration file')
+    made.action(async () => {
+      const options = made.opts<Record<string, unknown>>()
+      const flags = Object.fromEntries(
+        SETTINGS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])),
+      )
+      const { run } = await load()
+      const args = made.processedArgs
+        .flat()
+        .map((arg: unknown) => (typeof arg === 'string' ? arg : ''))
+      ended(
+        await run({
+          args,
+          options: options as Call<O>['options'],
+          out,
+          sources: { flags, env, cwd },
+        }),
+      )
+    })
+    return made
+  }
+
+  const ofServer = (made: Command): Command =>
+    made
+      .option('--url <url>', 'address of the server')
+      .option(
+        '--token <token>',
+        'token to show it (better: LEASEHOLD_TOKEN or LEASEHOLD_TOKEN_FILE)',
+      )
+  const reading = (made: Command): Command => ofServer(made).option('--json', 'print JSON')
+  const acting = (made: Command): Command =>
+    reading(made).option('--actor <name>', 'who acts (default: this user)')
+
+  program.commandsGroup('Begin:')
+  command('init [folder]', 'write a small project that runs', () => import('./commands/init.ts'))
+
+  command(
+    'dev <module>',
+    'server and executor in one process, for work at the desk',
+    () => import('./commands/dev.ts'),
+  )
+    .option('--file <path>', 'SQLite file (default: .leasehold/dev.db)')
+    .option('--port <port>', 'port to listen on')
+    .option('--slots <count>', 'runs at once')
+    .option('--log-level <level>', 'debug, info, warn or error')
+
+  program.commandsGroup('Processes:')
+  command('serve', 'the server, on a SQLite file', () => import('./commands/serve.ts'))
+    .option('--file <path>', 'SQLite file')
+    .option('--host <host>', 'address to listen on')
+    .option('--port <port>', 'port to listen on; 0 takes a free one')
+    .option('--token <token>', 'token that callers must show')
+    .option('--log-level <level>', 'debug, info, warn or error')
+
+  ofServer(
+    command(
+      'work <module>',
+      'an executor: runs the workflows that a module exports',
+      () => import('./commands/work.ts'),
+    ),
+  )
+    .option('--slots <count>', 'runs at once')
+    .option('--queues <names>', 'queues to claim from (default: each workflow’s own)')
+    .option('--labels <names>', 'labels that this executor has')
+    .option('--build <text>', 'what is shown as its build')
+    .option('--drain-ms <duration>', 'how long steps may finish when it is told to stop')
+    .option('--log-level <level>', 'debug, info, warn or error')
+
+  command(
+    'migrate',
+    'bring a SQLite file to this program’s schema',
+    () => import('./commands/migrate.ts'),
+  )
+    .option('--file <path>', 'SQLite file')
+    .option('--json', 'print JSON')
+
+  program.commandsGroup('Runs:')
+  acting(command('start <workflow>', 'start a run', () => import('./commands/start.ts')))
+    .option('--input <json>', 'its input: JSON, @file, or - for stdin')
+    .option('--key <key>', 'the same run for the same owner, workflow and key')
+    .option('--owner <owner>', 'whose run it is')
+    .option('--to-version <version>', 'version of the workflow (default: the current one)')
+    .option('--queue <queue>', 'queue')
+    .option('--priority <number>', '-100 to 100, higher first')
+    .option('--delay <duration>', 'not before, as in 10m')
+    .option('--id <id>', 'the run’s id, so that a repeat is safe')
+    .option('--wait [duration]', 'wait for its end (default: without limit) and print its result')
+
+  reading(command('runs', 'list runs, newest first', () => import('./commands/runs.ts')))
+    .option('--status <list>', 'one or several, by commas')
+    .option('--workflow <name>', 'of this workflow')
+    .option('--owner <owner>', 'of this owner')
+    .option('--queue <queue>', 'of this queue')
+    .option('--label <label>', 'with this label')
+    .addOption(
+      new Option('--wait-on <kind>', 'that wait for this').choices([
+        'child',
+        'workspace',
+        'approval',
+        'signal',
+        'time',
+        'slot',
+      ]),
+    )
+    .option('--reason <reason>', 'with this reason')
+    .option('--text <text>', 'whose error or note has this text')
+    .option('--since <duration>', 'started within, as in 2h')
+    .option('--limit <count>', 'how many (default: 50)')
+    .option('--cursor <cursor>', 'the page after, as the last page said')
+    .option('-q, --quiet', 'ids only')
+    .option('--counts', 'how many there are of each status')
+
+  reading(
+    command(
+      'show <run>',
+      'all that is known of a run, and why it does not run',
+      () => import('./commands/show.ts'),
+    ),
+  ).option('--full', 'whole values, not their beginnings')
+
+  reading(
+    command(
+      'watch [run]',
+      'follow a run, or all of them, as they change',
+      () => import('./commands/watch.ts'),
+    ),
+  ).option('--all', 'every run')
+
+  acting(command('cancel <run>', 'cancel a run', () => import('./commands/cancel.ts'))).option(
+    '--reason <text>',
+    'why',
+  )
+  acting(command('pause <run>', 'pause a run', () => import('./commands/pause.ts'))).option(
+    '--reason <text>',
+    'why',
+  )
+  acting(command('resume <run>', 'resume a paused run', () => import('./commands/resume.ts')))
+  acting(
+    command(
+      'retry <run>',
+      'start an ended run again, as a new run',
+      () => import('./commands/retry.ts'),
+    ),
+  )
+    .option('--from <step>', 'keep what is recorded before this step')
+    .option('--to-version <version>', 'on this version')
+  acting(
+    command(
+      'hand-back <run>',
+      'take a run from its holder, so that another can claim it',
+      () => import('./commands/hand-back.ts'),
+    ),
+  ).option('--reason <text>', 'why')
+  acting(
+    command('signal <run> <name>', 'send a signal to a run', () => import('./commands/signal.ts')),
+  )
+    .option('--payload <json>', 'JSON, @file, or - for stdin')
+    .option('--id <id>', 'the sender’s own id, by which a repeat is dropped')
+  acting(
+    command(
+      'approve [approval]',
+      'decide an approval; without one, list those that wait',
+      () => import('./commands/approve.ts'),
+    ),
+  )
+    .option('--yes', 'approve')
+    .option('--deny', 'deny')
+    .option('--by <name>', 'who decides (default: this user)')
+    .option('--reason <text>', 'why')
+    .option('--payload <json>', 'JSON, @file, or - for stdin')
+    .option('--run <run>', 'list those of this run')
+
+  program.commandsGroup('Operations:')
+  reading(
+    command(
+      'executors',
+      'executors, what they hold and when they renewed',
+      () => import('./commands/executors.ts'),
+    ),
+  )
+  acting(
+    command(
+      'slots [key]',
+      'limits, who holds them and who waits',
+      () => import('./commands/slots.ts'),
+    ),
+  ).option(
+    '--set <number>',
+    'set an operator’s value, which beats the code’s; `code` goes back to the code’s',
+  )
+  reading(
+    command(
+      'doctor',
+      'look whether all is well, and say what mends what is not',
+      () => import('./commands/doctor.ts'),
+    ),
+  )
+    .option('--file <path>', 'SQLite file, with --after-restore')
+    .option('--after-restore', 'raise the generation of a restored file that nobody owns')
+  command(
+    'config',
+    'the configuration in force, with where each value comes from',
+    () => import('./commands/config.ts'),
+  ).option('--json', 'print JSON')
+  command(
+    'sim [arguments...]',
+    'the simulator, in a checkout of the repository',
+    () => import('./commands/sim.ts'),
+  ).allowUnknownOption()
+
+  return program
+}
