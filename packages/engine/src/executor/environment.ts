@@ -6,8 +6,8 @@ import type { Driver } from './driver.ts'
 /** Called around each body: tests replace or break it here, tracing measures it. */
 export type AroundStep = (
   step: { readonly run: string; readonly workflow: string; readonly key: string; readonly name: string; readonly tryNumber: number },
-  body: () => Promise<unknown> | unknown,
-) => Promise<unknown> | unknown
+  body: () => unknown,
+) => unknown
 
 export interface VerbsEnvironment {
   readonly around?: AroundStep

@@ -75,7 +75,7 @@ const beat = async (): Promise<void> => {
 /** A problem that is the engine's word on this session; anything else is no answer. */
 const refusalOf = (status: number, body: Record<string, unknown>): RenewAnswer | null =>
   typeof body['code'] === 'string' && body['code'] === 'session_ended'
-    ? { ok: false, code: 'session_ended', message: String(body['detail'] ?? body['title'] ?? status), detail: {} }
+    ? { ok: false, code: 'session_ended', message: typeof body['detail'] === 'string' ? body['detail'] : `the server answered ${status}`, detail: {} }
     : null
 
 port.on('message', (message: ToThread) => {

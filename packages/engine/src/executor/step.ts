@@ -62,7 +62,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   let result: { output: string | null } | { thrown: unknown }
   try {
     const argument = argumentOf(step, tryNumber, controller.signal)
-    const call = (): Promise<unknown> | unknown => step.body(argument)
+    const call = (): unknown => step.body(argument)
     const { around } = env
     const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
     const output = encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))

@@ -328,6 +328,13 @@ const planSuccessor = (
   return { ok: true, planned: { ...planned, run: row } }
 }
 
+/** What an attempt whose first reason is a limit cannot end as: the limit comes first (RUN-17). */
+const outranked: readonly string[] = ['complete', 'continue', 'suspend', 'hand_back', 'park']
+const limitNotes = {
+  time_limit: 'the run’s total limit has passed',
+  attempt_deadline: 'the attempt’s limit has passed',
+}
+
 /** How this write ends its attempt: an end, null when it does not, or `goes_on` when a wait that it stands at is satisfied. */
 const endOf = (
   run: Run,
@@ -337,6 +344,11 @@ const endOf = (
 ): End | null | 'goes_on' => {
   const end = write.end
   if (!end) return null
+  const first = write.firstReason ?? null
+  if (first === 'stale' && end.kind !== 'stale')
+    return { kind: 'stale', note: 'the context that the attempt captured has changed' }
+  if ((first === 'time_limit' || first === 'attempt_deadline') && outranked.includes(end.kind))
+    return { kind: 'fail', reason: first, note: limitNotes[first] }
   switch (end.kind) {
     case 'complete':
       return { kind: 'complete' }
@@ -356,7 +368,7 @@ const endOf = (
         : { kind: 'hand_back', reason: end.reason, tag }
     }
     case 'revoke':
-      return { kind: 'revoke', reason: end.reason, note: end.note, then: 'requeue' }
+      return { kind: 'revoke', reason: end.reason, note: end.note, outcome: 'requeue' }
     case 'suspend': {
       const live = waits.filter(
         (wait) => wait.state === 'open' || wait.state === 'satisfied' || wait.state === 'lapsed',

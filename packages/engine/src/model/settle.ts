@@ -1,7 +1,7 @@
 // How an attempt's end settles its run: the table of RUN-17 with the counts of RUN-12, as one pure function. Every
 // path that ends an attempt (executor, suspend, hand-back, reap, limit, operator) passes through it.
 import type { AttemptEnd } from './attempt.ts'
-import type { Run, WaitOn } from './run.ts'
+import type { Run, RunPatch, WaitOn } from './run.ts'
 import { moved } from './run.ts'
 import type { Settings } from './settings.ts'
 import { holdsAll } from './slots.ts'
@@ -22,12 +22,12 @@ export type End =
   | { readonly kind: 'park'; readonly reason: string; readonly note: string }
   | { readonly kind: 'stale'; readonly note: string }
   | { readonly kind: 'expire' | 'lose'; readonly note: string }
-  /** The engine ends the attempt without waiting; `then` is what becomes of the run. */
+  /** The engine ends the attempt without waiting; `outcome` is what becomes of the run. */
   | {
       readonly kind: 'revoke'
       readonly reason: string
       readonly note: string
-      readonly then: 'fail' | 'requeue'
+      readonly outcome: 'fail' | 'requeue'
       readonly retryInMs?: number
     }
 
@@ -35,6 +35,9 @@ export interface Settlement {
   readonly run: Run
   readonly end: AttemptEnd
 }
+
+/** Failures for these reasons beat a pause that was asked; any other waits behind it. */
+const LIMITS: readonly string[] = ['time_limit', 'attempt_deadline']
 
 /** Hand-backs for these reasons are the engine's own doing and never delay the next claim. */
 const BLAMELESS: readonly string[] = ['shutdown', 'chain', 'pause', 'canceled']
@@ -71,7 +74,7 @@ export const settle = (run: Run, end: End, now: number, settings: Settings): Set
     case 'revoke':
       return {
         run:
-          end.then === 'requeue' ? requeued(run, now, { resumed: 1 }) : afterFailure(run, end, now),
+          end.outcome === 'requeue' ? requeued(run, now, { resumed: 1 }) : afterFailure(run, end, now),
         end: 'revoked',
       }
     case 'park':
@@ -116,10 +119,12 @@ const paused = (
   now: number,
   waitOn: WaitOn | null,
   readyAt: number | null,
+  patch: RunPatch = {},
 ): Run | undefined =>
   run.pauseRequestedAt === null
     ? undefined
     : moved(run, 'endAttempt', 'paused', now, {
+        ...patch,
         waitOn,
         readyAt,
         reason: 'paused',
@@ -128,8 +133,8 @@ const paused = (
       })
 
 /** A running run holds all its slots, and `queued` holds the same: it goes back without admission. */
-const requeued = (run: Run, now: number, patch: Parameters<typeof moved>[4]): Run =>
-  paused(run, now, null, null) ?? moved(run, 'endAttempt', 'queued', now, { ...patch, resumed: 1 })
+const requeued = (run: Run, now: number, patch: RunPatch): Run =>
+  paused(run, now, null, null, patch) ?? moved(run, 'endAttempt', 'queued', now, { ...patch, resumed: 1 })
 
 const later = (
   run: Run,
@@ -137,9 +142,9 @@ const later = (
   delayMs: number,
   reason: string,
   note: string | null,
-  patch: Parameters<typeof moved>[4],
+  patch: RunPatch,
 ): Run =>
-  paused(run, now, 'time', now + delayMs) ??
+  paused(run, now, 'time', now + delayMs, patch) ??
   moved(run, 'endAttempt', 'waiting', now, {
     ...patch,
     waitOn: 'time',
@@ -154,12 +159,17 @@ const afterFailure = (
   end: { reason: string; note: string; retryInMs?: number },
   now: number,
 ): Run => {
-  if (end.retryInMs === undefined)
-    return moved(run, 'endAttempt', 'failed', now, {
-      reason: end.reason,
-      note: end.note,
-      failures: run.failures + 1,
-    })
+  if (end.retryInMs === undefined) {
+    const stays = LIMITS.includes(end.reason) ? undefined : paused(run, now, null, null)
+    return (
+      stays ??
+      moved(run, 'endAttempt', 'failed', now, {
+        reason: end.reason,
+        note: end.note,
+        failures: run.failures + 1,
+      })
+    )
+  }
   return later(run, now, end.retryInMs, 'retry', end.note, { failures: run.failures + 1 })
 }
 

@@ -21,7 +21,6 @@ export const slotState = (status: RunStatus, waitOn: WaitOn | null): SlotState =
       return 3
     case 'waiting':
     case 'paused':
-      if (waitOn === null) return 3
       return waitOn === 'child' || waitOn === 'slot' ? 0 : 1
     case 'canceling':
       return 2

@@ -1,6 +1,6 @@
 // Starting a run: from a command and the catalog to the row that is inserted, or a refusal. Pure.
 import { LeaseholdError } from '../kernel/errors.ts'
-import { canonical, decode } from '../kernel/json.ts'
+import { canonical, decode, jsonFault } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
@@ -140,12 +140,9 @@ export const planStart = (
       `${command.workflow} would be run ${depth} deep; the limit is ${settings.depthMax}. Look for a workflow that starts itself`,
       { depth, limit: settings.depthMax },
     )
-  let input: unknown
-  try {
-    input = decode(command.input)
-  } catch (error) {
-    return refuse('invalid_request', `the input is not JSON: ${(error as Error).message}`)
-  }
+  const broken = command.input === null ? null : jsonFault(command.input)
+  if (broken !== null) return refuse('invalid_request', `the input cannot be kept: ${broken}`)
+  const input = decode(command.input)
   const owner = command.owner ?? origin.family?.owner ?? ''
   const keyed = keyedLimits(definition, input)
   if (!keyed.ok) return keyed

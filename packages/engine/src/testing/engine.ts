@@ -322,7 +322,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     },
     begun: (run, key) => counts.get(`${run} ${key}`) ?? 0,
     async close() {
-      await Promise.all(nodes.map((node) => (node.dead ? undefined : stopQuickly(node))))
+      await Promise.all(nodes.filter((node) => !node.dead).map(stopQuickly))
       await opened.close()
     },
   }

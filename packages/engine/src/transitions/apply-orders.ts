@@ -115,7 +115,7 @@ export function* applyOrder(
         tx,
         {
           run: order.run,
-          by: String(payload['by'] ?? 'order'),
+          by: typeof payload['by'] === 'string' ? payload['by'] : 'order',
           reason: typeof payload['reason'] === 'string' ? payload['reason'] : null,
         },
         context,

@@ -1,5 +1,6 @@
 // A decision on an approval: once, before its deadline by the store's clock, under the run's lock. The second decider is
 // told of the first decision; a late one writes the lapse.
+import { jsonFault } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
@@ -59,6 +60,12 @@ export function* decide(
         `the decision has ${bytes} bytes; the limit is ${settings.payloadMax}`,
         { bytes },
       ),
+      follow,
+    }
+  const broken = command.payload === null ? null : jsonFault(command.payload)
+  if (broken !== null)
+    return {
+      answer: refuse('invalid_request', `the payload of the decision cannot be kept: ${broken}`),
       follow,
     }
   if (asked.state !== 'open') return { answer: decidedAlready(asked), follow }

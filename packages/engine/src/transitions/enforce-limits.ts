@@ -107,14 +107,14 @@ const revocation = (run: Run, now: number, { settings, catalog }: PlanContext): 
       kind: 'revoke',
       reason: 'cancel_grace',
       note: 'the holder had not settled when the grace of the cancel was over',
-      then: 'fail',
+      outcome: 'fail',
     }
   if (run.deadline !== null && run.deadline <= now - settings.limitGraceMs)
     return {
       kind: 'revoke',
       reason: 'time_limit',
       note: `the run’s total limit passed at ${run.deadline}`,
-      then: 'fail',
+      outcome: 'fail',
     }
   if (run.attemptDeadline !== null && run.attemptDeadline <= now - settings.limitGraceMs) {
     const retry = definitionOf(catalog, run.workflow, run.version)?.retry ?? {}
@@ -125,7 +125,7 @@ const revocation = (run: Run, now: number, { settings, catalog }: PlanContext): 
       kind: 'revoke',
       reason: 'attempt_deadline',
       note: `the attempt’s limit passed at ${run.attemptDeadline}`,
-      then: 'fail',
+      outcome: 'fail',
       ...again,
     }
   }

@@ -1,6 +1,8 @@
 // A signal: kept until a wait of its name takes it, first in, first out; the sender's id removes duplicates.
+import { jsonFault } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { isName } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
@@ -54,7 +56,7 @@ export function* signal(
       follow,
     }
   const [[known], [totals], waits, unread] = yield* ask(
-    signalById(run.id, command.id),
+    signalById(run.id, run.series, command.id),
     signalTotals(run.id),
     liveWaits([run.id]),
     unreadSignals([run.id]),
@@ -68,6 +70,8 @@ export function* signal(
       }),
       follow,
     }
+  const fault = commandFault(command)
+  if (fault) return { answer: fault, follow }
   const bytes = Buffer.byteLength(command.payload ?? '')
   const sums = totals ?? { seq: 0, unread: 0, bytes: 0 }
   if (bytes > settings.payloadMax)
@@ -118,9 +122,23 @@ export function* signal(
   return { answer: { ok: true, run: run.id, id: command.id, duplicate: false }, follow }
 }
 
+const commandFault = ({ id, name, payload }: SignalCommand) => {
+  for (const [what, text] of Object.entries({ id, name }))
+    if (!isName(text))
+      return refuse(
+        'invalid_request',
+        `the ${what} of the signal is ${JSON.stringify(text)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+        { what },
+      )
+  const broken = payload === null ? null : jsonFault(payload)
+  return broken === null
+    ? undefined
+    : refuse('invalid_request', `the payload of the signal cannot be kept: ${broken}`)
+}
+
 /** A run after a fact was recorded that satisfies these of its waits: due where it stood at them, else only its `rev` is raised. */
 export const afterFact = (run: Run, satisfied: readonly Wait[], now: number): Run => {
-  if (run.status === 'waiting' && satisfied.length > 0 && run.waitOn !== 'slot')
+  if (run.status === 'waiting' && satisfied.length > 0 && standsAtWaits(run))
     return due(run, 'wake', now)
   if (isHeld(run.status)) return moved(run, 'checkpoint', run.status, now)
   return moved(run, 'note', run.status, now, {
@@ -130,3 +148,8 @@ export const afterFact = (run: Run, satisfied: readonly Wait[], now: number): Ru
     note: run.note,
   })
 }
+
+/** In line for a slot, or set back by a delay of its own attempts, a run is not waiting for what came. */
+const standsAtWaits = (run: Run): boolean =>
+  run.waitOn !== 'slot' &&
+  !(run.waitOn === 'time' && (run.reason === 'retry' || run.reason === 'handed_back'))

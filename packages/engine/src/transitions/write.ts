@@ -132,7 +132,9 @@ function* store(
   const progressed = all.filter(({ end }) => end === null)
   const revs = new Map(all.map(({ run }) => [run.id, run.rev]))
   const rev = (run: string): number => revs.get(run) ?? 0
-  const statements: Statement[] = yield* consequences(ended, follow, context)
+  // asked last: what an end closes and ends includes what this same write has opened
+  const atEnd = yield* consequences(ended, follow, context)
+  const statements: Statement[] = []
   const add = <T>(list: readonly T[], make: (list: readonly T[]) => Statement): void => {
     if (list.length > 0) statements.push(make(list))
   }
@@ -270,6 +272,7 @@ function* store(
     writeRuns(moved.map((each) => each.run)),
     writeProgress(progressed.map((each) => each.run)),
     ...statements,
+    ...atEnd,
   )
   wrote([...ends, ...moves, ...progress], all.length, 'write')
 }
@@ -285,7 +288,10 @@ function* missed(misses: readonly AttemptWrite[], toEnd: readonly Run[]) {
   return [found, toEnd.map((run, i) => ({ run: run.id, tag: tags[i]?.[0]?.tag ?? null }))] as const
 }
 
-/** A repeat by the attempt that made the write gets the first answer again; anyone else has lost the fence. */
+/**
+ * A repeat by the attempt that made the write gets the first answer again; anyone else has lost the fence, and so has an
+ * attempt that was ended by others and comes with entries that were never stored.
+ */
 const missAnswer = (
   run: Run | undefined,
   session: string,
@@ -295,7 +301,8 @@ const missAnswer = (
   const own = found.find(
     (row) => row.run === each.run && row.attempt === each.attempt && row.session === session,
   )
-  if (own && each.end && FIRST_ANSWERS[own.end as AttemptEnd]?.includes(each.end.kind))
+  const stored = own?.end === 'canceled' || (each.entries.at(-1)?.n ?? 0) <= (run?.entries ?? 0)
+  if (own && each.end && stored && FIRST_ANSWERS[own.end as AttemptEnd]?.includes(each.end.kind))
     return firstAnswer(own, run)
   if (!run) return 'busy'
   return staleAttempt(run, each.attempt, session)
