@@ -227,9 +227,10 @@ export const writeRuns = (runs: readonly Run[]): Statement<{ id: string }> =>
 
 const progress = sql<{ id: string }>(
   'runs.progress',
-  `update runs set rev = b.rev, entries = b.entries, journal_bytes = b.journal_bytes, progress_at = b.progress_at, losses = 0, suspect_since = null,
-          hand_backs = 0, children = b.children, waits = b.waits
-     from {rows $1 as b: id text, rev bigint, entries int, journal_bytes bigint, progress_at bigint, children int, waits int}
+  `update runs set rev = b.rev, entries = b.entries, journal_bytes = b.journal_bytes, progress_at = b.progress_at, losses = b.losses,
+          suspect_since = b.suspect_since, hand_backs = b.hand_backs, children = b.children, waits = b.waits
+     from {rows $1 as b: id text, rev bigint, entries int, journal_bytes bigint, progress_at bigint, losses int, suspect_since bigint, hand_backs int, children int,
+           waits int}
     where runs.id = b.id and runs.rev = b.rev - 1 returning runs.id`,
 )
 
@@ -244,6 +245,9 @@ export const writeProgress = (runs: readonly Run[]): Statement<{ id: string }> =
         entries: run.entries,
         journal_bytes: run.journalBytes,
         progress_at: run.progressAt,
+        losses: run.losses,
+        suspect_since: run.suspectSince,
+        hand_backs: run.handBacks,
         children: run.children,
         waits: run.waits,
       })),

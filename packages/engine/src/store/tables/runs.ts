@@ -242,13 +242,15 @@ export const payloadsOf = (
   note: string | null
 }> => statement(payload, rows(runs.map((run) => ({ run }))))
 
+const UNTOLD = `where w.kind = 'child' and w.state = 'open' and r.ended_at is not null and coalesce(r.reason, '') <> 'continued'
+      and not exists (select 1 from orders o where o.id = 'child:' || r.id)`
 const untold = sql<{ id: string; parent: string; parent_key: string }>(
   'runs.untold_parents',
-  `select r.id, r.parent, r.parent_key from waits w join runs r on r.id = w.name
-    where w.kind = 'child' and w.state = 'open' and r.ended_at is not null
-      and not exists (select 1 from orders o where o.id = 'child:' || r.id) order by r.id limit $1`,
+  `select x.id, x.parent, x.parent_key from (
+     select r.id, w.run as parent, w.key as parent_key from waits w join runs r on r.id = w.name ${UNTOLD}
+     union select r.id, w.run, w.key from waits w join runs r on r.series = w.name and r.series <> r.id ${UNTOLD}) x order by x.id limit $1`,
 )
-/** Ended children whose parent’s wait is still open and to whom no order is on its way. */
+/** Ended children, or the last runs that continued them, whose parent’s wait is still open and to whom no order is on its way. */
 export const untoldParents = (
   most: number,
 ): Statement<{ id: string; parent: string; parent_key: string }> => statement(untold, most)

@@ -122,10 +122,12 @@ export const unreadSignals = (runs: readonly string[]): Statement<SignalRow> =>
 
 const byId = sql<SignalRow>(
   'signals.by_id',
-  `select ${SIGNAL} from signals g where g.run = $1 and g.id = $2`,
+  `select ${SIGNAL} from signals g where g.id = $3
+      and (g.run = $1 or g.run = $2 or g.run in (select r.id from runs r where r.series = $2 and r.series <> r.id))`,
 )
-export const signalById = (run: string, id: string): Statement<SignalRow> =>
-  statement(byId, run, id)
+/** The signal of this id that the run, or one that it continues, has been sent. */
+export const signalById = (run: string, series: string, id: string): Statement<SignalRow> =>
+  statement(byId, run, series, id)
 
 const lastSeq = sql<{ seq: number; unread: number; bytes: number }>(
   'signals.totals',

@@ -1,0 +1,191 @@
+// The network between the processes: every request and every answer can be lost, late, doubled or cut off, and what
+// arrives is a copy by way of JSON.
+import { Defect, Fault, LeaseholdError } from '../../src/kernel/errors.ts'
+import type { ExecutorPort, Told } from '../../src/model/work.ts'
+import type { Faults } from './faults.ts'
+import type { Node, World } from './world.ts'
+import { pick } from './world.ts'
+
+export type Verb = (...args: never[]) => Promise<unknown>
+
+/** What the orchestrator answers while it is up. */
+export interface Server {
+  readonly node: Node
+  readonly verbs: Readonly<Record<string, Verb>>
+  listen(session: string, tell: (told: Told) => void): () => void
+}
+
+/** Requests or answers of one process that are cut off until an instant. */
+interface Cut {
+  requests: number
+  answers: number
+  counted: boolean
+}
+
+export class Net {
+  /** The orchestrator that answers now, or nobody. */
+  server: Server | null = null
+  /** Requests that a caller had to make again. */
+  repeats = 0
+  readonly #world: World
+  readonly #faults: Faults
+  readonly #pending = new Set<{ readonly to: Node; readonly fail: () => void }>()
+  readonly #cuts = new Map<string, Cut>()
+  readonly #listeners = new Map<
+    string,
+    { readonly node: Node; readonly hear: (told: Told) => void }
+  >()
+
+  constructor(world: World, faults: Faults) {
+    this.#world = world
+    this.#faults = faults
+  }
+
+  get inFlight(): number {
+    return this.#pending.size
+  }
+
+  /** Cuts a process off: its requests, its answers, or both. */
+  partition(name: string, requestsMs: number, answersMs: number): void {
+    const now = this.#world.now
+    this.#cuts.set(name, { requests: now + requestsMs, answers: now + answersMs, counted: false })
+  }
+
+  heal(): void {
+    this.#cuts.clear()
+  }
+
+  /** The server's process has ended: who waits for its answer sees the connection break. */
+  broke(server: Node): void {
+    for (const pending of [...this.#pending]) if (pending.to === server) pending.fail()
+  }
+
+  async call<T>(from: Node, verb: string, args: readonly unknown[], timeoutMs = 1_000): Promise<T> {
+    const world = this.#world
+    const faults = this.#faults
+    const sent = JSON.stringify(args)
+    return new Promise<T>((resolve, reject) => {
+      let settled = false
+      const pending = { to: this.server?.node ?? from, fail: (): void => fail('broke') }
+      const settle = (act: () => void): void => {
+        if (settled) return
+        settled = true
+        this.#pending.delete(pending)
+        stopWaiting()
+        act()
+      }
+      const fail = (how: string): void =>
+        settle(() => {
+          world.at(world.now + 1, from, () =>
+            reject(new Fault('peer_unreachable', `${verb}: the connection ${how}`)),
+          )
+        })
+      const stopWaiting = world.at(world.now + timeoutMs, from, () => fail('timed out'))
+      if (!this.server) return fail('was refused')
+      this.#pending.add(pending)
+      if (this.#isCut(from, 'requests') || faults.hits('net.drop_request')) return
+      world.at(world.now + this.#latency(), this.server.node, () =>
+        this.#arrive(from, verb, sent, settle, resolve, reject),
+      )
+      if (faults.hits('net.duplicate'))
+        world.at(
+          world.now + this.#latency() + pick(faults.chance('net.duplicate'), 3_000),
+          this.server.node,
+          () =>
+            this.#arrive(
+              from,
+              verb,
+              sent,
+              () => undefined,
+              () => undefined,
+              () => undefined,
+            ),
+        )
+    })
+  }
+
+  #arrive(
+    from: Node,
+    verb: string,
+    sent: string,
+    settle: (act: () => void) => void,
+    resolve: (answer: never) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const server = this.server
+    if (!server) return
+    const act = server.verbs[verb]
+    if (!act) throw new Defect(`the server has no verb ${verb}`)
+    const back = (then: () => void): void => {
+      if (!server.node.alive) return
+      if (this.#isCut(from, 'answers') || this.#faults.hits('net.drop_answer')) return
+      this.#world.at(this.#world.now + this.#latency(), from, () => settle(then))
+    }
+    const answer = act(...(JSON.parse(sent) as never[]))
+    answer.then(
+      (value) => {
+        const text = JSON.stringify(value)
+        back(() => resolve(JSON.parse(text) as never))
+      },
+      (error: unknown) => {
+        if (!(error instanceof LeaseholdError))
+          this.#world.violate('defect', `${verb}: ${(error as Error).stack ?? String(error)}`)
+        back(() => reject(error))
+      },
+    )
+  }
+
+  #latency(): number {
+    const faults = this.#faults
+    return faults.hits('net.delay') ? 50 + pick(faults.chance('net.delay'), 4_000) : 1
+  }
+
+  #isCut(from: Node, way: 'requests' | 'answers'): boolean {
+    const cut = this.#cuts.get(from.name)
+    if (!cut || cut[way] <= this.#world.now) return false
+    if (!cut.counted) {
+      cut.counted = true
+      this.#faults.count('net.partition')
+    }
+    return true
+  }
+
+  /** Pushes of the server reach the node for as long as both live; a restart of the server is heard after a moment. */
+  listen(node: Node, session: string, hear: (told: Told) => void): () => void {
+    this.#listeners.set(session, { node, hear })
+    const stop = this.server ? this.#attach(this.server, session) : () => undefined
+    return () => {
+      this.#listeners.delete(session)
+      stop()
+    }
+  }
+
+  /** A server has come up: it answers from now on, and who listened to the last one listens to it. */
+  open(server: Server): void {
+    this.server = server
+    for (const session of this.#listeners.keys()) this.#attach(server, session)
+  }
+
+  #attach(server: Server, session: string): () => void {
+    return server.listen(session, (told) => {
+      const listener = this.#listeners.get(session)
+      if (!listener?.node.alive || !server.node.alive) return
+      if (this.#isCut(listener.node, 'answers') || this.#faults.hits('net.drop_push')) return
+      const text = JSON.stringify(told)
+      this.#world.at(this.#world.now + this.#latency(), listener.node, () =>
+        listener.hear(JSON.parse(text) as Told),
+      )
+    })
+  }
+}
+
+/** The engine as a process on the far side of the network sees it. */
+export const netPort = (net: Net, node: Node): ExecutorPort => ({
+  register: (request) => net.call(node, 'register', [request]),
+  claim: (request) => net.call(node, 'claim', [request], request.waitMs + 1_000),
+  journal: (session, run, after) => net.call(node, 'journal', [session, run, after]),
+  write: (session, write) => net.call(node, 'write', [session, write]),
+  renew: (request) => net.call(node, 'renew', [request]),
+  close: (request) => net.call(node, 'close', [request]),
+  listen: (session, tell) => net.listen(node, session, tell),
+})

@@ -1,0 +1,281 @@
+// The orchestrator as a process: the engine and all its loops on the disk, which outlives it. Its store fails before and
+// after a commit, answers late, refuses writes for a while, and its process ends around a commit.
+import { Fault } from '../../src/kernel/errors.ts'
+import type { Settings } from '../../src/model/settings.ts'
+import type {
+  AttemptWrite,
+  ClaimRequest,
+  CloseRequest,
+  RegisterRequest,
+  RenewRequest,
+} from '../../src/model/work.ts'
+import type { Engine } from '../../src/orchestrator/engine.ts'
+import { openEngine } from '../../src/orchestrator/engine.ts'
+import { executorPort } from '../../src/orchestrator/executor-port.ts'
+import { startLoops } from '../../src/orchestrator/upkeep.ts'
+import type { Steps, Tx } from '../../src/store/sql.ts'
+import { finish } from '../../src/store/sql.ts'
+import type { Store } from '../../src/store/store.ts'
+import { putPause, removePause, setOperatorLimit } from '../../src/store/tables/limits.ts'
+import type { OrderRow } from '../../src/store/tables/orders.ts'
+import { insertOrders } from '../../src/store/tables/orders.ts'
+import type { CancelCommand } from '../../src/transitions/cancel.ts'
+import type { DecideCommand } from '../../src/transitions/decide.ts'
+import { endOnEvidence, takeOverFile } from '../../src/transitions/end-session.ts'
+import type { RetryCommand } from '../../src/transitions/retry.ts'
+import type { SignalCommand } from '../../src/transitions/signal.ts'
+import type { StartItem } from '../../src/transitions/start.ts'
+import type { Answers } from './answers.ts'
+import type { Commit } from './commit.ts'
+import { emptyCommit, watched } from './commit.ts'
+import type { Disk } from './disk.ts'
+import type { Faults, Kind } from './faults.ts'
+import type { Net, Server } from './net.ts'
+import type { Clock, Node, World } from './world.ts'
+import { pick } from './world.ts'
+
+export interface Watch {
+  /** A transaction has committed. */
+  committed(commit: Commit): void
+  readonly answers: Answers
+}
+
+const never = <T>(): Promise<T> => new Promise<T>(() => undefined)
+
+export class Orchestrator {
+  engine: Engine | null = null
+  node: Node | null = null
+  /** Wake-ups are dropped: what follows a commit is told to nobody. */
+  silent = false
+  /** True time at which the present process came up. */
+  upSince = 0
+  readonly clock: Clock
+  readonly #world: World
+  readonly #faults: Faults
+  readonly #net: Net
+  readonly #disk: Disk
+  readonly #settings: Settings
+  readonly #watch: Watch
+  #lives = 0
+  #refusing: {
+    until: number
+    code: 'store_read_only' | 'store_full'
+    kind: Kind
+    counted: boolean
+  } | null = null
+
+  constructor(
+    world: World,
+    faults: Faults,
+    net: Net,
+    disk: Disk,
+    clock: Clock,
+    settings: Settings,
+    watch: Watch,
+  ) {
+    this.#world = world
+    this.#faults = faults
+    this.#net = net
+    this.#disk = disk
+    this.clock = clock
+    this.#settings = settings
+    this.#watch = watch
+  }
+
+  get up(): boolean {
+    return this.#net.server !== null && this.node?.alive === true
+  }
+
+  /** Starts the process; retries what the store refuses, as a supervisor would. */
+  boot(): void {
+    const node = this.#world.born('orchestrator', this.clock)
+    this.node = node
+    this.#lives += 1
+    void this.#open(node, `process-${this.#lives}`)
+  }
+
+  async #open(node: Node, self: string): Promise<void> {
+    const store = this.#store(node)
+    for (;;) {
+      try {
+        const engine = await openEngine({ store, ports: node.ports, settings: this.#settings })
+        await store.run((tx) => takeOverFile(tx, self, 'the owner lock was free'))
+        if (!node.alive) return
+        this.engine = engine
+        this.upSince = this.#world.now
+        const follow = engine.follow.bind(engine)
+        engine.follow = (what) => {
+          if (!this.silent) follow(what)
+        }
+        startLoops(engine)
+        this.#net.open(this.#server(node, engine, self))
+        return
+      } catch (error) {
+        if (!(error instanceof Fault)) {
+          this.#world.violate('defect', `the engine does not open: ${String(error)}`)
+          return
+        }
+        await this.#world.sleep(node, 100)
+      }
+    }
+  }
+
+  /** Ends the process here and now; it is started again after a while. */
+  crash(afterMs: number): void {
+    const { node } = this
+    if (!node?.alive) return
+    node.alive = false
+    this.engine = null
+    this.#net.server = null
+    this.#net.broke(node)
+    this.#world.at(this.#world.now + afterMs, null, () => this.boot())
+  }
+
+  /** The store refuses writes for so long. */
+  refuse(code: 'store_read_only' | 'store_full', ms: number): void {
+    const kind = code === 'store_full' ? 'store.full' : 'store.read_only'
+    this.#refusing = { until: this.#world.now + ms, code, kind, counted: false }
+  }
+
+  heal(): void {
+    this.#refusing = null
+    this.silent = false
+  }
+
+  #store(node: Node): Store {
+    const { store: disk } = this.#disk
+    const faults = this.#faults
+    const world = this.#world
+    const run = async <T>(transaction: (tx: Tx) => Steps<T>): Promise<T> => {
+      if (!node.alive) return never()
+      const refusing = this.#refusing
+      if (refusing && refusing.until > world.now) {
+        if (!refusing.counted) faults.count(refusing.kind)
+        refusing.counted = true
+        throw new Fault(refusing.code, 'the store refuses writes')
+      }
+      if (faults.hits('store.error_before'))
+        throw new Fault('store_unavailable', 'the connection was lost')
+      if (faults.hits('orchestrator.crash_before')) {
+        this.crash(200 + pick(faults.chance('orchestrator.crash_before'), 1_500))
+        return never()
+      }
+      if (faults.hits('store.latency')) {
+        await world.sleep(node, 20 + pick(faults.chance('store.latency'), 1_500))
+        if (!node.alive) return never()
+      }
+      let commit: Commit | undefined
+      const answer = disk.run((tx) => {
+        commit = emptyCommit(tx)
+        return watched(transaction(tx), commit)
+      })
+      // the driver has committed, or failed, within this turn
+      let failed: unknown = null
+      const settled = answer.catch((error: unknown) => {
+        failed = error
+      })
+      if (commit?.whole) this.#watch.committed(commit)
+      await settled
+      if (failed !== null) {
+        if (!(failed instanceof Fault))
+          world.violate('defect', String((failed as Error).stack ?? failed))
+        throw failed
+      }
+      if (!node.alive) return never()
+      if (faults.hits('orchestrator.crash_after')) {
+        this.crash(200 + pick(faults.chance('orchestrator.crash_after'), 1_500))
+        return never()
+      }
+      if (faults.hits('store.error_after'))
+        throw new Fault('unknown_outcome', 'the connection was lost at the commit')
+      return answer
+    }
+    return {
+      kind: 'sqlite',
+      run,
+      read: async (transaction) => {
+        if (!node.alive) return never()
+        if (faults.hits('store.error_before'))
+          throw new Fault('store_unavailable', 'the connection was lost')
+        return disk.read(transaction)
+      },
+      get roundTrips() {
+        return disk.roundTrips
+      },
+      close: () => Promise.resolve(),
+    }
+  }
+
+  #server(node: Node, engine: Engine, self: string): Server {
+    const port = executorPort(engine, { process: self, embedded: false })
+    const { answers } = this.#watch
+    return {
+      node,
+      listen: (session, tell) => port.listen(session, tell),
+      verbs: {
+        register: (request: RegisterRequest) => port.register(request),
+        claim: async (request: ClaimRequest) => {
+          const answer = await port.claim(request)
+          answers.claim(request, answer)
+          return answer
+        },
+        journal: (session: string, run: string, after: number) => port.journal(session, run, after),
+        write: async (session: string, write: AttemptWrite) => {
+          const held = answers.holds(session, write)
+          const answer = await port.write(session, write)
+          answers.write(session, write, answer, held)
+          return answer
+        },
+        renew: (request: RenewRequest) => port.renew(request),
+        close: (request: CloseRequest) => port.close(request),
+        start: async (item: StartItem) => {
+          const answer = await engine.start(item)
+          answers.start(item.command, answer)
+          return answer
+        },
+        startMany: async (items: readonly StartItem[]) => {
+          const all = await engine.startMany(items)
+          items.forEach((item, i) => {
+            const answer = all[i]
+            if (answer) answers.start(item.command, answer)
+          })
+          return all
+        },
+        signal: async (command: SignalCommand) => {
+          const answer = await engine.signal(command)
+          answers.signal(command, answer)
+          return answer
+        },
+        decide: async (command: DecideCommand) => {
+          const answer = await engine.decide(command)
+          answers.decide(command, answer)
+          return answer
+        },
+        cancel: async (command: CancelCommand) => {
+          const answer = await engine.cancel(command)
+          answers.cancel(answer)
+          return answer
+        },
+        pause: async (run: string, by: string) => {
+          const answer = await engine.pause(run, by, null)
+          answers.pause(answer)
+          return answer
+        },
+        resume: (run: string, by: string) => engine.resume(run, by),
+        retry: (command: RetryCommand) => engine.retry(command),
+        takeFrom: (run: string, by: string) => engine.takeFrom(run, by, 'because'),
+        exited: (session: string) =>
+          engine.store.run((tx) => endOnEvidence(tx, session, 'its launcher saw it end')),
+        setLimit: (key: string, mode: string, value: number | null) =>
+          engine.store.run(() => finish(setOperatorLimit(key, mode, value, 1, 'people'))),
+        pauseQueue: (ms: number) =>
+          engine.store.run(() =>
+            finish(putPause('queue', 'default', 'people', null, node.ports.time.now() + ms)),
+          ),
+        resumeQueue: () => engine.store.run(() => finish(removePause('queue', 'default'))),
+        order: (order: Pick<OrderRow, 'id' | 'kind' | 'run' | 'payload'>) =>
+          engine.store.run(() => finish(insertOrders([order]))),
+      },
+    }
+  }
+}

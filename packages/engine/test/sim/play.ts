@@ -1,0 +1,291 @@
+// One world from its seed to its verdict: faults and all that people do, then healing, then the audit.
+import { defaults } from '../../src/model/settings.ts'
+import { Answers } from './answers.ts'
+import { audit } from './audit.ts'
+import { freshDisk } from './disk.ts'
+import { Fate } from './fate.ts'
+import type { Kind, Rates } from './faults.ts'
+import { drawRates, Faults } from './faults.ts'
+import { Hosts } from './hosts.ts'
+import { Liveness } from './liveness.ts'
+import { Net } from './net.ts'
+import { Orchestrator } from './orchestrator.ts'
+import { People } from './people.ts'
+import { closureOf, programs } from './programs.ts'
+import { ended, Rules } from './rules.ts'
+import { Shadow } from './shadow.ts'
+import { Usage } from './slot-table.ts'
+import { pick, World } from './world.ts'
+
+/** What a world is made of; drawn from its seed, and made smaller by the shrinker. */
+export interface Plan {
+  readonly seed: number
+  readonly rates: Rates
+  readonly executors: number
+  readonly capacity: number
+  readonly runs: number
+  readonly chaosMs: number
+  readonly workflows: readonly string[]
+  /** Wake-ups stay dropped while the world heals. */
+  readonly silent: boolean
+  /** Numbers of faults that are left out. */
+  readonly skip: readonly number[]
+}
+
+export interface Verdict {
+  readonly rule: string | null
+  readonly message: string | null
+  readonly faults: number
+  readonly drawn: number
+  readonly byKind: ReadonlyMap<Kind, number>
+  readonly hash: string
+  readonly events: number
+  readonly commits: number
+  readonly completed: number
+  readonly virtualMs: number
+  readonly sometimes: ReadonlySet<string>
+}
+
+const settings = {
+  ...defaults,
+  leaseMs: 5_000,
+  renewMs: 1_500,
+  sweepMs: 1_000,
+  limitGraceMs: 800,
+  cancelGraceMs: 2_500,
+  handBackDelayMs: 200,
+  handBackDelayMaxMs: 1_500,
+  ownerLimit: 3,
+}
+
+export const drawPlan = (seed: number): Plan => {
+  const random = new World(seed).chance('plan')
+  const rates = drawRates(random)
+  const all = programs.filter((program) => program.inner !== true).map(({ name }) => name)
+  const count = 3 + pick(random, 8)
+  const workflows = new Set<string>(['one'])
+  while (workflows.size < count) workflows.add(all[pick(random, all.length)] ?? 'one')
+  return {
+    seed,
+    rates,
+    executors: 2 + pick(random, 3),
+    capacity: 2 + pick(random, 5),
+    runs: 20 + pick(random, 40),
+    chaosMs: 8_000 + pick(random, 10_000),
+    workflows: [...workflows].sort(),
+    silent: random.next() < 0.2,
+    skip: [],
+  }
+}
+
+export const play = async (
+  plan: Plan,
+  log: ((line: string) => void) | null = null,
+): Promise<Verdict> => {
+  const world = new World(plan.seed, log)
+  const faults = new Faults(world, plan.rates, new Set(plan.skip))
+  const quiet = Object.keys(plan.rates).length === 0
+  const net = new Net(world, faults)
+  const clock = { offset: 0 }
+  const disk = freshDisk(world.born('disk', clock).ports.time)
+  const shadow = new Shadow(disk.store.db)
+  const usage = new Usage()
+  const answers = new Answers(world, shadow)
+  const chosen = closureOf(plan.workflows)
+  const sometimes = new Set<string>()
+  let commits = 0
+  let unexpected: string | null = null
+  const surprise = (what: string): void => {
+    unexpected = what
+    world.violate('refused', what)
+  }
+
+  const smallJumpsSince = (at: number): number =>
+    fate.smallJumps.reduce((sum, jump) => (jump.at >= at ? sum + jump.ms : sum), 0)
+  const rules = new Rules(world, shadow, usage, {
+    leaseMs: settings.leaseMs,
+    lossesMax: settings.lossesMax,
+    lossesSuspect: settings.lossesSuspect,
+    handBacksMax: settings.handBacksMax,
+    triesOf: (workflow) => chosen.find(({ name }) => name === workflow)?.retry?.maxAttempts ?? 1,
+    smallJumpsSince,
+  })
+  const orchestrator = new Orchestrator(world, faults, net, disk, clock, settings, {
+    answers,
+    committed(commit) {
+      commits += 1
+      for (const touch of commit.writes)
+        if (touch.rows.length > 0 && touch.table !== 'sweeps')
+          world.record(`${touch.name}${touch.params.join()}${touch.rows.length}`)
+      const change = shadow.take(commit, world.now)
+      if (world.talks) tell(world, change)
+      rules.check(change)
+    },
+  })
+  const hosts = new Hosts(
+    world,
+    net,
+    faults,
+    { programs: chosen, capacity: plan.capacity },
+    {
+      body: (run, attempt, key) => {
+        const entry = shadow.entriesOf(run).get(key)
+        if (entry && entry.attempt <= attempt)
+          world.violate(
+            'S6',
+            `${key} of ${run} is recorded by attempt ${entry.attempt} and runs again in attempt ${attempt}`,
+          )
+      },
+      unexpected: surprise,
+      repeated: () => {
+        net.repeats += 1
+      },
+    },
+    plan.executors,
+  )
+  const fate = new Fate(world, faults, net, hosts, orchestrator, settings.leaseMs)
+  const people = new People(
+    world,
+    net,
+    faults,
+    shadow,
+    {
+      runs: plan.runs,
+      overMs: plan.chaosMs * 0.8,
+      programs: chosen.filter(({ name }) => plan.workflows.includes(name)),
+      meddle: !quiet,
+    },
+    surprise,
+  )
+
+  orchestrator.boot()
+  world.at(20, null, () => {
+    for (const host of hosts.all) hosts.boot(host)
+    people.start()
+    fate.start()
+  })
+  await world.play(plan.chaosMs)
+  const chaosOver = world.violation === null
+  if (chaosOver) {
+    people.leave()
+    await heal(world, {
+      faults,
+      net,
+      orchestrator,
+      hosts,
+      people,
+      shadow,
+      usage,
+      silent: plan.silent,
+    })
+  }
+  const runs = [...shadow.runs.values()]
+  const completed = runs.filter(({ status }) => status === 'succeeded').length
+  if (!world.violation) {
+    const left = [...shadow.active].map((id) => shadow.runs.get(id))
+    if (left.length > 0)
+      world.violate(
+        'L11',
+        `${left.length} runs have not ended: ${left
+          .slice(0, 3)
+          .map(
+            (run) =>
+              `${run?.id} (${run?.workflow}) is ${run?.status} ${run?.wait_on ?? ''} ${run?.reason ?? ''} ${run?.ready_at ?? ''}`,
+          )
+          .join('; ')}`,
+      )
+    audit(disk.store.db, world, shadow, answers, true)
+    if (completed === 0) world.violate('PROOF-03', 'nothing completed')
+    if (quiet) calm(world, shadow, net, chosen)
+  }
+  return {
+    rule: world.violation?.rule ?? null,
+    message: world.violation?.message ?? unexpected,
+    faults: faults.counted,
+    drawn: faults.drawn,
+    byKind: faults.byKind,
+    hash: world.hash,
+    events: world.events,
+    commits,
+    completed,
+    virtualMs: world.now,
+    sometimes,
+  }
+}
+
+interface Healing {
+  readonly faults: Faults
+  readonly net: Net
+  readonly orchestrator: Orchestrator
+  readonly hosts: Hosts
+  readonly people: People
+  readonly shadow: Shadow
+  readonly usage: Usage
+  readonly silent: boolean
+}
+
+/** Faults are over: everything must reach its end within bounds, by itself, save what waits for people. */
+const heal = async (
+  world: World,
+  { faults, net, orchestrator, hosts, people, shadow, usage, silent }: Healing,
+): Promise<void> => {
+  faults.over = true
+  net.heal()
+  orchestrator.heal()
+  orchestrator.silent = silent
+  orchestrator.clock.offset = 0
+  if (orchestrator.node) orchestrator.node.stalledUntil = 0
+  for (const driver of hosts.living)
+    driver.node.stalledUntil = Math.min(driver.node.stalledUntil, world.now)
+  const liveness = new Liveness(world, shadow, usage, hosts, orchestrator, settings)
+  let over = false
+  let quietSince = 0
+  let turn = 0
+  const look = (): void => {
+    if (over) return
+    liveness.look()
+    turn += 1
+    if (turn % 2 === 0 && orchestrator.up) void people.care()
+    if (shadow.active.size > 0 || people.asked > people.answered) quietSince = 0
+    else if (quietSince === 0) quietSince = world.now
+    else if (world.now - quietSince >= 1_500) over = true
+    world.at(world.now + 250, null, look)
+  }
+  look()
+  await world.play(world.now + 90_000, () => over)
+}
+
+/** A world without faults: nothing is tried again and nothing is refused that should not be. */
+const calm = (
+  world: World,
+  shadow: Shadow,
+  net: Net,
+  chosen: readonly { name: string }[],
+): void => {
+  if (net.repeats > 0)
+    world.violate('PROOF-02', `${net.repeats} requests were repeated in a world without faults`)
+  const deadly = chosen.some(({ name }) => name === 'poison' || name === 'deaf')
+  for (const [place, end] of shadow.attemptEnds)
+    if (!deadly && (end === 'expired' || end === 'lost' || end === 'revoked' || end === 'stale'))
+      world.violate('PROOF-02', `${place} was ${end} in a world without faults`)
+}
+
+const tell = (world: World, change: ReturnType<Shadow['take']>): void => {
+  for (const { before, after } of change.runs)
+    world.say(
+      () =>
+        `  run ${after.id} ${after.workflow} ${before?.status ?? '-'} -> ${after.status} ${after.wait_on ?? ''} ${after.reason ?? ''} #${after.attempt} ${after.session ?? ''} e${after.entries} rev${after.rev}${ended(after.status) ? ' END' : ''}`,
+    )
+  for (const { before, after } of change.waits)
+    world.say(
+      () =>
+        `  wait ${after.run} ${after.key} ${after.kind} ${before?.state ?? '-'} -> ${after.state} ${after.name ?? ''} ${after.dueAt ?? ''}`,
+    )
+  for (const end of change.attempts)
+    world.say(() => `  attempt ${end.run}#${end.attempt} ${end.end} ${end.session}`)
+  for (const { after } of change.sessions)
+    world.say(
+      () =>
+        `  session ${after.id} ${after.state} claim ${after.claim_no} until ${after.lease_until}`,
+    )
+}
