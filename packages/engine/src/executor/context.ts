@@ -145,6 +145,8 @@ export interface WorkflowOptions<I, O> {
   readonly startBy?: Duration
   /** Started when a run ends other than by success, with what is known of it. */
   readonly onEnd?: string | Workflow<never, unknown>
+  /** `rich` also carries Date, Map, Set, BigInt, URL and typed arrays. Default: plain JSON. */
+  readonly codec?: 'json' | 'rich'
   /** Executor slot class. Default 'default'. */
   readonly slotClass?: string
 }

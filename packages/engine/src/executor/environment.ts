@@ -1,6 +1,7 @@
 // What the verbs of one run are handed: its driver, the outside, and the policies of its workflow.
 import type { Ports } from '../kernel/ports.ts'
 import type { RetryPolicy } from '../model/retry.ts'
+import type { Codec } from './codec.ts'
 import type { Driver } from './driver.ts'
 
 /** Called around each body: tests replace or break it here, tracing measures it. */
@@ -13,6 +14,7 @@ export interface VerbsEnvironment {
   readonly around?: AroundStep
   readonly driver: Driver
   readonly ports: Ports
+  readonly codec: Codec
   readonly generation: number
   readonly stepRetry: RetryPolicy
   readonly payloadMax: number

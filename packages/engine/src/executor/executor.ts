@@ -1,13 +1,14 @@
 // An executor: claims runs and drives them within its slots, keeps its session's lease, and lets go of everything when it
 // stops. It is the single owner, in memory, of its jobs and slots; one synchronous turn decides.
 import { errorOf, Fault, FatalError, LeaseholdError } from '../kernel/errors.ts'
-import { decode, encode, messageOf } from '../kernel/json.ts'
+import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
 import { backoffMs, triesLeft } from '../model/retry.ts'
 import type { AttemptWrite, ClaimAnswer, ClaimedRun, ExecutorPort, LetGo, RegisterOk, RenewAnswer, RenewRequest, WriteAnswer } from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
+import { codecOf } from './codec.ts'
 import type { Driver, Left, Returned } from './driver.ts'
 import { makeDriver } from './driver.ts'
 import type { Renewals, Sent } from './renewals.ts'
@@ -394,13 +395,15 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   const call = async (workflow: AnyWorkflow, driver: Driver, of: Session): Promise<Returned> => {
     const { answer } = of
     const { claimed } = driver
-    const input: unknown = await checked(workflow.options.input, decode(claimed.input), `the input of ${workflow.name}`, 'invalid_input').catch((error: unknown) => {
+    const codec = codecOf(workflow.options.codec)
+    const input: unknown = await checked(workflow.options.input, codec.decode(claimed.input), `the input of ${workflow.name}`, 'invalid_input').catch((error: unknown) => {
       driver.fail('invalid_input', error)
       throw error
     })
     const ctx = makeContext({
       driver,
       ports,
+      codec,
       generation: answer.generation,
       stepRetry: workflow.options.stepRetry ?? {},
       payloadMax: answer.limits.payloadMax,
@@ -409,7 +412,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     })
     const value: unknown = await workflow.handler(ctx, input)
     if (value instanceof Continuation) return { kind: 'continue', input: value.input, runId: ids.next('run') }
-    const output = encode(await checked(workflow.options.output, value, `the result of ${workflow.name}`, 'invalid_output'))
+    const output = codec.encode(await checked(workflow.options.output, value, `the result of ${workflow.name}`, 'invalid_output'))
     const bytes = output === null ? 0 : Buffer.byteLength(output)
     if (bytes > answer.limits.payloadMax)
       throw new LeaseholdError('payload_too_large', `the result of ${workflow.name} has ${bytes} bytes; the limit is ${answer.limits.payloadMax}. Store it elsewhere and return a reference`, { bytes })

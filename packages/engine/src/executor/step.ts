@@ -65,7 +65,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     const call = (): unknown => step.body(argument)
     const { around } = env
     const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
-    const output = encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))
+    const output = env.codec.encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))
     const bytes = output === null ? 0 : Buffer.byteLength(output)
     if (bytes > env.payloadMax)
       throw new LeaseholdError('payload_too_large', `the result of the step ${step.name} has ${bytes} bytes; the limit is ${env.payloadMax}. Store it elsewhere and return a reference`, { bytes, limit: env.payloadMax })

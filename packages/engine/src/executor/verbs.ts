@@ -2,11 +2,13 @@
 import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
-import { decode, encode } from '../kernel/json.ts'
+import { decode } from '../kernel/json.ts'
 import { seededRandom, seedOf } from '../kernel/random.ts'
 import type { ChildStart, EntryKind, LiveWait } from '../model/work.ts'
 import type { ApprovalOptions, ChildOptions, Context, Decision, MapOptions, Settled, SignalResult, StepArgument, StepOptions } from './context.ts'
 import type { Driver, Received } from './driver.ts'
+import type { Codec } from './codec.ts'
+import { codecOf, plainCodec } from './codec.ts'
 import type { VerbsEnvironment } from './environment.ts'
 import type { FailureData } from './failure.ts'
 import { ChildFailedError, failureOf, StepError } from './failure.ts'
@@ -54,10 +56,12 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
     })
   }
 
-  const valueOf = <T>(received: Received): T => {
+  const valueOf = <T>(received: Received, codec: Codec = plainCodec): T => {
     if (received.error !== null) throw new StepError(JSON.parse(received.error) as FailureData)
-    return decode(received.output) as T
+    return codec.decode(received.output) as T
   }
+  /** A value inside a wait's outcome, as its writer's codec means it. */
+  const revived = (value: unknown, codec: Codec = env.codec): unknown => (codec === plainCodec ? value : codec.decode(JSON.stringify(value)))
 
   /** A branch that stands at a wait until it is satisfied or lapses. */
   const waitFor = (key: string, kind: 'time' | 'signal' | 'approval' | 'child', record: () => Parameters<Driver['record']>[0]): Promise<Received> =>
@@ -68,10 +72,10 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       else if (live.state === 'lapsed') driver.ready({ key, kind, output: JSON.stringify({ came: false }), error: null })
     })
 
-  const childStart = (workflow: { readonly name: string }, input: unknown, options: ChildOptions, awaited: boolean): ChildStart => ({
+  const childStart = (workflow: { readonly name: string; readonly options: { readonly codec?: 'json' | 'rich' } }, input: unknown, options: ChildOptions, awaited: boolean): ChildStart => ({
     id: ports.ids.next('run'),
     workflow: workflow.name,
-    input: encode(input),
+    input: codecOf(workflow.options.codec).encode(input),
     ...(options.owner === undefined ? {} : { owner: options.owner }),
     ...(options.queue === undefined ? {} : { queue: options.queue }),
     ...(options.labels === undefined ? {} : { labels: options.labels }),
@@ -150,7 +154,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       const body = isTask ? (argument: StepArgument) => first.body(second as I, argument) : (second as (argument: StepArgument) => Promise<O> | O)
       const key = keyFor(name, 'step')
       const received = await ask(key, 'step', (live, branch) => runStep({ env, key, name, options, body, live, branch }))
-      return valueOf<O>(received)
+      return valueOf<O>(received, env.codec)
     },
 
     async sleep(name, duration: Duration) {
@@ -172,14 +176,14 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       const key = keyFor(options.as ?? name, 'signal')
       const received = await waitFor(key, 'signal', () => ({ key, kind: 'signal', name, ...(ms === undefined ? {} : { dueInMs: ms }) }))
       const { came, value } = valueOf<{ came: boolean; value?: unknown }>(received)
-      const typed = came ? await checked(options.schema, value, `the signal ${name}`, 'invalid_input') : undefined
+      const typed = came ? await checked(options.schema, revived(value), `the signal ${name}`, 'invalid_input') : undefined
       if (ms === undefined) return typed as T
       return (came ? { ok: true, value: typed } : { ok: false, timedOut: true }) as SignalResult<T> as never
     },
 
     async approval<T>(name: string, options: ApprovalOptions) {
       const ms = milliseconds(options.deadline ?? 86_400_000, `deadline of the approval ${name}`)
-      const data = encode(options.data)
+      const data = plainCodec.encode(options.data)
       const key = keyFor(name, 'approval')
       const received = await waitFor(key, 'approval', () => ({
         key,
@@ -197,7 +201,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       const received = await waitFor(key, 'child', () => ({ key, kind: 'child', child: childStart(workflow, typed, options, true) }))
       const { value } = valueOf<{ value: { run: string; status: string; reason: string | null; note: string | null; output: unknown; error: FailureData | null } }>(received)
       if (value.status !== 'succeeded') throw new ChildFailedError(value)
-      return (value.output ?? undefined) as O
+      return revived(value.output ?? undefined, codecOf(workflow.options.codec)) as O
     },
 
     async spawn<I, O>(workflow: Workflow<I, O>, input: I, options: ChildOptions = {}) {
@@ -211,9 +215,9 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       return valueOf<string>(received)
     },
 
-    continueAs: (input) => Promise.resolve(new Continuation(encode(input)) as never),
+    continueAs: (input) => Promise.resolve(new Continuation(env.codec.encode(input)) as never),
 
-    setState: (value) => driver.setState(encode(value)),
+    setState: (value) => driver.setState(plainCodec.encode(value)),
 
     async map<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options: MapOptions<T> = {}) {
       const results = await eachOf(name, items, body, options)
