@@ -12,6 +12,7 @@ import type { Ports } from '../kernel/ports.ts'
 import type { FirstReason } from '../model/attempt.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { AttemptWrite, ChildStart, ClaimedRun, Directive, EndReport, Entry, EntryKind, LiveWait, WaitRecord, WriteAnswer } from '../model/work.ts'
+import { makeAbort } from './abort.ts'
 import { failureOf } from './failure.ts'
 import type { Turns } from './turns.ts'
 
@@ -75,6 +76,8 @@ export interface DriverOptions {
 export interface Driver {
   readonly claimed: ClaimedRun
   readonly signal: AbortSignal
+  /** As a listener of `signal`, without the need of one. */
+  onAbort(hear: (reason: unknown) => void): () => void
   readonly firstReason: FirstReason | null
   /** Whether the first reason is stored with the attempt's end. */
   readonly reasonSaved: boolean
@@ -129,7 +132,7 @@ const SHOW_MS = 200
 
 export const makeDriver = (options: DriverOptions): Driver => {
   const { claimed, ports, turns } = options
-  const controller = new AbortController()
+  const aborting = makeAbort()
   const branches = new Map<string, Branch>()
   const live = new Map<string, LiveWait>(claimed.waits.map((wait) => [wait.key, wait]))
   const unreached = new Set<string>(live.keys())
@@ -186,8 +189,8 @@ export const makeDriver = (options: DriverOptions): Driver => {
     begins = []
     for (const resolve of tries) resolve(false)
     tries = []
-    if (bodies > 0 && !controller.signal.aborted)
-      controller.abort(new Error(how.kind === 'stale' ? 'another attempt holds the run' : 'the attempt has ended'))
+    if (bodies > 0 && !aborting.aborted)
+      aborting.abort(new Error(how.kind === 'stale' ? 'another attempt holds the run' : 'the attempt has ended'))
     resolveLeft(how)
     if (bodies === 0) resolveSettled(how)
   }
@@ -312,7 +315,7 @@ export const makeDriver = (options: DriverOptions): Driver => {
   const park = (note: string): void => {
     if (end || over) return
     end = { kind: 'park', reason: 'nondeterminism', note }
-    if (bodies > 0) controller.abort(new Error(note))
+    if (bodies > 0) aborting.abort(new Error(note))
     void flush()
   }
 
@@ -458,7 +461,10 @@ export const makeDriver = (options: DriverOptions): Driver => {
 
   const driver: Driver = {
     claimed,
-    signal: controller.signal,
+    get signal() {
+      return aborting.signal
+    },
+    onAbort: aborting.onAbort,
     get firstReason() {
       return firstReason
     },
@@ -600,7 +606,7 @@ export const makeDriver = (options: DriverOptions): Driver => {
       if (firstReason !== null || over) return
       firstReason = reason
       firstNote = note
-      controller.abort(Object.assign(new Error(note), { name: 'AbortError', reason }))
+      aborting.abort(Object.assign(new Error(note), { name: 'AbortError', reason }))
       stir()
     },
     drain() {
@@ -619,7 +625,7 @@ export const makeDriver = (options: DriverOptions): Driver => {
       }
     },
     drop(reason) {
-      if (!controller.signal.aborted) controller.abort(Object.assign(new Error(reason), { name: 'AbortError' }))
+      if (!aborting.aborted) aborting.abort(Object.assign(new Error(reason), { name: 'AbortError' }))
       leave({ kind: 'dropped', reason })
     },
     revoke(record, note) {

@@ -15,6 +15,8 @@ export interface VerbsEnvironment {
   readonly driver: Driver
   readonly ports: Ports
   readonly codec: Codec
+  /** The step whose body is being called in this turn: its own calls of the context are refused. */
+  readonly begun: { step: string | null }
   readonly generation: number
   readonly stepRetry: RetryPolicy
   readonly payloadMax: number

@@ -404,6 +404,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       driver,
       ports,
       codec,
+      begun: { step: null },
       generation: answer.generation,
       stepRetry: workflow.options.stepRetry ?? {},
       payloadMax: answer.limits.payloadMax,

@@ -5,6 +5,8 @@ import { FatalError, LeaseholdError, RetryAfterError } from '../kernel/errors.ts
 import { encode } from '../kernel/json.ts'
 import { backoffMs, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
 import type { LiveWait, WaitRecord } from '../model/work.ts'
+import type { Abort } from './abort.ts'
+import { makeAbort } from './abort.ts'
 import type { StepArgument, StepOptions } from './context.ts'
 import { failureOf } from './failure.ts'
 import { checked } from './schema.ts'
@@ -38,31 +40,38 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   const { env, key, options } = step
   const { driver, ports } = env
   driver.bodyBegins()
-  const controller = new AbortController()
-  const onAbort = (): void => controller.abort(driver.signal.reason)
-  if (driver.signal.aborted) onAbort()
-  else driver.signal.addEventListener('abort', onAbort, { once: true })
+  const aborting = makeAbort()
+  const unlink = driver.onAbort(aborting.abort)
   let timedOut = false
   let revoked = false
   const limitMs = options.timeout === undefined ? null : milliseconds(options.timeout, `timeout of the step ${step.name}`)
-  const timeoutError = new LeaseholdError('step_timeout', `the step ${step.name} ran into its limit of ${limitMs} ms`, { step: step.name, limitMs })
+  let timeoutError: LeaseholdError | null = null
   let cancelLimit: (() => void) | null = null
   if (limitMs !== null)
     cancelLimit = ports.timers.after(limitMs, () => {
       timedOut = true
-      controller.abort(timeoutError)
+      const late = new LeaseholdError('step_timeout', `the step ${step.name} ran into its limit of ${limitMs} ms`, { step: step.name, limitMs })
+      timeoutError = late
+      aborting.abort(late)
       // a body that does not heed its signal keeps its slot; the run goes on elsewhere with a higher fence
       cancelLimit = ports.timers.after(env.limitGraceMs, () => {
         revoked = true
-        const retry = retryRecord(step, timeoutError, tryNumber)
+        const retry = retryRecord(step, late, tryNumber)
         if (retry) driver.revoke(retry, `the step ${step.name} had not settled ${env.limitGraceMs} ms after its limit`)
-        else driver.fail('step_timeout', timeoutError)
+        else driver.fail('step_timeout', late)
       })
     })
   let result: { output: string | null } | { thrown: unknown }
   try {
-    const argument = argumentOf(step, tryNumber, controller.signal)
-    const call = (): unknown => step.body(argument)
+    const argument = argumentOf(step, tryNumber, aborting)
+    const call = (): unknown => {
+      env.begun.step = step.name
+      try {
+        return step.body(argument)
+      } finally {
+        env.begun.step = null
+      }
+    }
     const { around } = env
     const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
     const output = env.codec.encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))
@@ -74,7 +83,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     result = { thrown }
   }
   cancelLimit?.()
-  driver.signal.removeEventListener('abort', onAbort)
+  unlink()
   if (revoked || driver.over) return driver.bodySettles()
   if ('output' in result && !timedOut) {
     driver.ready({ key, kind: 'step', output: result.output, error: null })
@@ -122,8 +131,10 @@ const retryRecord = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): W
 const isOwn = (thrown: unknown): boolean =>
   thrown instanceof LeaseholdError && ['not_serializable', 'payload_too_large', 'invalid_output', 'duplicate_name', 'nested_step', 'invalid_duration'].includes(thrown.code)
 
-const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, signal: AbortSignal): StepArgument => ({
-  signal,
+const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, aborting: Abort): StepArgument => ({
+  get signal() {
+    return aborting.signal
+  },
   tryNumber,
   idempotencyKey: `${env.driver.claimed.run}:${key}`,
   fence: { generation: env.generation, attempt: env.driver.claimed.attempt },

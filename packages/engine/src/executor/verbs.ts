@@ -38,6 +38,8 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
 
   const keyFor = (name: string, what: string): string => {
     if (driver.over) throw new LeaseholdError('late_call', `${what} was called after the function had ended; use the context only while it runs`)
+    if (env.begun.step !== null)
+      throw new LeaseholdError('nested_step', `${what} ${JSON.stringify(name)} was called inside the body of the step ${JSON.stringify(env.begun.step)}; call it from the function, beside that step`, { step: env.begun.step })
     if (typeof name !== 'string' || name === '' || name.length > 200 || UNFIT.test(name))
       throw new LeaseholdError('invalid_request', `the name ${JSON.stringify(name)?.slice(0, 80)} of ${what} cannot be kept; expected 1 to 200 characters without control characters`)
     const key = scope + escaped(name)
@@ -145,7 +147,9 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
 
   const ctx: Context = {
     info: { run: claimed.run, workflow: claimed.workflow, version: claimed.version, attempt: claimed.attempt, owner: claimed.owner },
-    abort: driver.signal,
+    get abort() {
+      return driver.signal
+    },
 
     async step<I, O>(first: string | Task<I, O>, second: unknown, third?: unknown): Promise<O> {
       const isTask = typeof first !== 'string'
