@@ -67,7 +67,7 @@ create table runs (
   units int not null default 1 check (units >= 1),
   slot_state int generated always as (case
     when status in ('queued', 'running') then 3
-    when status in ('waiting', 'paused') then case when wait_on is null then 3 when wait_on in ('child', 'slot') then 0 else 1 end
+    when status in ('waiting', 'paused') then case when wait_on in ('child', 'slot') then 0 else 1 end
     when status = 'canceling' then 2
     else 0 end) stored,
   input text,
