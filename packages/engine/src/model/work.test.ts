@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
 import { heldDigest } from './work.ts'
 
 const held = fc.uniqueArray(

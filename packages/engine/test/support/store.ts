@@ -1,0 +1,226 @@
+// A store with its engine for tests of what it promises: SQLite in memory, a clock that moves when told, loops that pass
+// when told, and sessions whose every call is made by hand.
+import { mintIds } from '../../src/kernel/ids.ts'
+import { noLog } from '../../src/kernel/log.ts'
+import { seededRandom } from '../../src/kernel/random.ts'
+import type { Definition } from '../../src/model/definition.ts'
+import type { Settings } from '../../src/model/settings.ts'
+import type { StartCommand } from '../../src/model/start.ts'
+import type {
+  AttemptWrite,
+  ClaimAnswer,
+  ClaimedRun,
+  ClaimRequest,
+  EndReport,
+  Entry,
+  ExecutorPort,
+  RegisterAnswer,
+  RenewAnswer,
+  RenewRequest,
+  WriteAnswer,
+} from '../../src/model/work.ts'
+import { PROTOCOL_VERSION } from '../../src/model/work.ts'
+import type { Engine } from '../../src/orchestrator/engine.ts'
+import type { Opened } from '../../src/orchestrator/open.ts'
+import { openOnSqlite } from '../../src/orchestrator/open.ts'
+import type { SqliteStore } from '../../src/store/sqlite.ts'
+import type { Param } from '../../src/store/sql.ts'
+import { endOnEvidence } from '../../src/transitions/end-session.ts'
+import type { StartAnswer } from '../../src/transitions/start.ts'
+import type { VirtualClock } from '../../src/testing/clock.ts'
+import { virtualClock } from '../../src/testing/clock.ts'
+import { NOW } from './run.ts'
+
+export type Row = Readonly<Record<string, string | number | null>>
+
+export interface TestStore {
+  readonly opened: Opened
+  readonly engine: Engine
+  readonly clock: VirtualClock
+  readonly port: ExecutorPort
+  /** Rows of the database as they are. */
+  sql(text: string, ...params: Param[]): Row[]
+  run(id: string): Row
+  start(workflow: string, command?: Partial<StartCommand>): Promise<string>
+  startAnswer(workflow: string, command?: Partial<StartCommand>): Promise<StartAnswer>
+  session(options?: SessionOptions): Promise<Session>
+  /** Passes of these loops, or of all, until none of them has anything left to do. */
+  settle(...loops: string[]): Promise<void>
+  /** One pass of each of these loops, or of all. */
+  pass(...loops: string[]): Promise<void>
+  /** Moves time without letting anything happen. */
+  later(ms: number): void
+  /** Ends a session as one whose process is proven gone, and takes back what it held. */
+  kill(session: Session): Promise<void>
+  close(): Promise<void>
+}
+
+export interface SessionOptions {
+  readonly definitions?: readonly Definition[]
+  readonly queues?: readonly string[]
+  readonly labels?: readonly string[]
+  readonly embedded?: boolean
+  readonly id?: string
+  readonly protocol?: number
+}
+
+/** A session that does what it is told, and nothing else. */
+export interface Session {
+  readonly id: string
+  readonly answer: RegisterAnswer
+  claimNo: number
+  claim(most?: number, more?: Partial<ClaimRequest>): Promise<readonly ClaimedRun[]>
+  claimAnswer(most?: number, more?: Partial<ClaimRequest>): Promise<ClaimAnswer>
+  write(run: ClaimedRun, write: Partial<AttemptWrite>): Promise<WriteAnswer>
+  checkpoint(run: ClaimedRun, ...keys: string[]): Promise<WriteAnswer>
+  end(run: ClaimedRun, end: EndReport): Promise<WriteAnswer>
+  complete(run: ClaimedRun, output?: unknown): Promise<WriteAnswer>
+  renew(more?: Partial<RenewRequest>): Promise<RenewAnswer>
+  closeSession(except?: readonly string[]): ReturnType<ExecutorPort['close']>
+}
+
+export const definition = (workflow: string, more: Partial<Definition> = {}): Definition => ({
+  workflow,
+  version: '1',
+  queue: 'default',
+  labels: [],
+  input: null,
+  output: null,
+  limits: [],
+  totalLimitMs: null,
+  attemptLimitMs: null,
+  startByMs: null,
+  retry: null,
+  onEnd: null,
+  slotClass: 'default',
+  isolation: 'inline',
+  ...more,
+})
+
+export const entry = (n: number, key = `s${n}`, more: Partial<Entry> = {}): Entry => ({
+  n,
+  key,
+  kind: 'step',
+  at: NOW,
+  output: '1',
+  error: null,
+  ...more,
+})
+
+interface StoreOptions {
+  readonly settings?: Partial<Settings>
+  readonly file?: string
+  readonly clock?: VirtualClock
+}
+
+export const openStore = async (options: StoreOptions = {}): Promise<TestStore> => {
+  const clock = options.clock ?? virtualClock(NOW)
+  const random = seededRandom(1)
+  const ids = mintIds(clock.time, random)
+  const ports = { time: clock.time, timers: clock.timers(), random, ids, log: noLog }
+  const opened = await openOnSqlite({
+    file: options.file ?? ':memory:',
+    ports,
+    synchronous: 'OFF',
+    manualLoops: true,
+    settings: options.settings ?? {},
+  })
+  const { engine, loops } = opened
+  const { db } = engine.store as SqliteStore
+
+  const sql = (text: string, ...params: Param[]): Row[] => db.prepare(text).all(...params) as Row[]
+  const pass = async (...names: string[]): Promise<number> => {
+    let acted = 0
+    for (const loop of loops.all) {
+      if (names.length > 0 && !names.includes(loop.name)) continue
+      const done = await loop.once()
+      if (loop.name !== 'poll-lanes') acted += done.acted
+    }
+    return acted
+  }
+  const startAnswer = (
+    workflow: string,
+    command: Partial<StartCommand> = {},
+  ): Promise<StartAnswer> =>
+    engine.start({ command: { id: ids.next('run'), workflow, input: 'null', ...command } })
+
+  const session = async (given: SessionOptions = {}): Promise<Session> => {
+    const id = given.id ?? ids.next('ses')
+    const port = given.embedded === true ? opened.embedded : opened.remote
+    const answer = await port.register({
+      protocol: given.protocol ?? PROTOCOL_VERSION,
+      session: id,
+      build: 'test',
+      host: 'host',
+      pid: 1,
+      queues: given.queues ?? [],
+      labels: given.labels ?? [],
+      capacity: 10,
+      definitions: given.definitions ?? [definition('w')],
+    })
+    const made: Session = {
+      id,
+      answer,
+      claimNo: 0,
+      claimAnswer(most = 10, more = {}) {
+        const claim = more.claim ?? ++made.claimNo
+        return port.claim({ session: id, claim, most, except: [], waitMs: 0, ...more })
+      },
+      async claim(most, more) {
+        const claimed = await made.claimAnswer(most, more)
+        if (!claimed.ok) throw new Error(`${claimed.code}: ${claimed.message}`)
+        return claimed.runs
+      },
+      write: (run, write) =>
+        port.write(id, { run: run.run, attempt: run.attempt, entries: [], ...write }),
+      checkpoint: (run, ...keys) =>
+        made.write(run, { entries: keys.map((key, i) => entry(run.entries + i + 1, key)) }),
+      end: (run, end) => made.write(run, { end }),
+      complete: (run, output = null) =>
+        made.end(run, { kind: 'complete', output: JSON.stringify(output) }),
+      renew: (more = {}) =>
+        port.renew({ session: id, draining: false, status: null, letGo: [], ...more }),
+      closeSession: (except) =>
+        port.close({ session: id, reason: 'stopped', ...(except ? { except } : {}) }),
+    }
+    return made
+  }
+
+  return {
+    opened,
+    engine,
+    clock,
+    port: opened.remote,
+    sql,
+    run(id) {
+      const [row] = sql('select * from runs where id = ?', id)
+      if (!row) throw new Error(`there is no run ${id}`)
+      return row
+    },
+    startAnswer,
+    async start(workflow, command) {
+      const answer = await startAnswer(workflow, command)
+      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
+      return answer.id
+    },
+    session,
+    async settle(...names) {
+      for (let i = 0; i < 100; i++) if ((await pass(...names)) === 0) return
+      throw new Error('the loops never come to rest')
+    },
+    pass: async (...names) => void (await pass(...names)),
+    later: (ms) => clock.moveTo(clock.time.now() + ms),
+    async kill(dead) {
+      await engine.store.run((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
+      await pass('reap-sessions')
+    },
+    close: () => opened.close(),
+  }
+}
+
+/** The only one of a list; anything else is a mistake of the test. */
+export const only = <T>(list: readonly T[]): T => {
+  const [first] = list
+  if (first === undefined || list.length !== 1) throw new Error(`${list.length} items, not one`)
+  return first
+}
