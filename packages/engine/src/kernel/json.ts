@@ -18,6 +18,38 @@ export const encode = (value: unknown): string | null => {
 export const decode = (text: string | null | undefined): unknown =>
   text === null || text === undefined ? undefined : (JSON.parse(text) as unknown)
 
+/**
+ * What is wrong with a JSON text that came from outside, or null: it must parse, and be nested no deeper than we go, since
+ * the text that is built around it later is written by recursion (B114).
+ */
+export const jsonFault = (text: string): string | null => {
+  let depth = 0
+  let deepest = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (quoted) {
+      if (char === BACKSLASH) i += 1
+      else if (char === QUOTE) quoted = false
+    } else if (char === QUOTE) quoted = true
+    else if (char === OPEN_ARRAY || char === OPEN_OBJECT) deepest = Math.max(deepest, ++depth)
+    else if (char === CLOSE_ARRAY || char === CLOSE_OBJECT) depth -= 1
+  }
+  if (deepest > DEPTH_MAX) return `it is nested ${deepest} deep; the limit is ${DEPTH_MAX}`
+  try {
+    JSON.parse(text)
+    return null
+  } catch (error) {
+    return `it is not JSON: ${messageOf(error)}`
+  }
+}
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
 /** JSON text with the keys of every object in order, so that equal values have equal text. */
 export const canonical = (value: unknown): string => JSON.stringify(sorted(plain(value)))
 
