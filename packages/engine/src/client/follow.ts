@@ -1,8 +1,7 @@
 // Following server-sent events: messages as they come, over as many connections as it takes. A connection that has been
-// silent for three heartbeats is given up, and the next one resumes where the last message stood.
+// silent for three of the server’s comments is given up, and the next one resumes where the last message stood.
 import type { Random } from '../kernel/random.ts'
 import { jittered } from '../kernel/random.ts'
-import type { Timers } from '../kernel/timers.ts'
 import { sleep } from '../kernel/timers.ts'
 import type { Message } from '../protocol/sse.ts'
 import { messageReader } from '../protocol/sse.ts'

@@ -40,7 +40,7 @@ export const executorAnswers = ({
     },
 
     async write({ body }) {
-      const answers = body.writes.map((each, at) => {
+      const answers = body.writes.map(async (each, at) => {
         const read = attemptWrite.safeParse(each)
         if (!read.success) return invalid(faultsOf(read.error, `$.writes[${at}]`), 'write')
         return port.write(body.session, read.data).then(shown, itemProblemOf)

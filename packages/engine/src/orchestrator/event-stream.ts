@@ -2,9 +2,9 @@
 // nothing happens so that proxies and dead readers show, and an end when the source ends, the reader leaves or the server stops.
 import type { Timers } from '../kernel/timers.ts'
 import type { Message } from '../protocol/sse.ts'
-import { HEARTBEAT, messageText } from '../protocol/sse.ts'
+import { STILL_HERE, messageText } from '../protocol/sse.ts'
 
-export const HEARTBEAT_MS = 15_000
+export const STILL_HERE_MS = 15_000
 
 export type Source = (signal: AbortSignal) => AsyncGenerator<Message, void, undefined>
 
@@ -29,8 +29,8 @@ export const eventStream = (source: Source, timers: Timers, stop: AbortSignal): 
     start(controller) {
       const beat = (): void => {
         if (closed) return
-        controller.enqueue(encoder.encode(HEARTBEAT))
-        quiet = timers.after(HEARTBEAT_MS, beat)
+        controller.enqueue(encoder.encode(STILL_HERE))
+        quiet = timers.after(STILL_HERE_MS, beat)
       }
       beat()
       ended.signal.addEventListener('abort', () => finish(controller), { once: true })

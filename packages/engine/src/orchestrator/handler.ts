@@ -7,6 +7,8 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { isName } from '../model/definition.ts'
+import { docsPage } from '../protocol/docs-page.ts'
+import { openApi } from '../protocol/openapi.ts'
 import { PROBLEM_TYPE, problemOf } from '../protocol/problem.ts'
 import type { Route } from '../protocol/route.ts'
 import type { RouteName } from '../protocol/routes.ts'
@@ -171,6 +173,18 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     )
   }
   app.get('/', (c) => guarded(() => dashboard(c.req.raw)))
+  app.get('/openapi.json', (c) =>
+    guarded(async () => {
+      const no = enter(c.req.raw, 'public')
+      return no ? problemResponse(no) : jsonResponse(document())
+    }),
+  )
+  app.get('/docs', (c) =>
+    guarded(async () => {
+      const no = enter(c.req.raw, 'public')
+      return no ? problemResponse(no) : htmlResponse(docsPage(document()))
+    }),
+  )
   app.notFound((c) =>
     problemResponse(
       refuse(
@@ -204,6 +218,10 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     },
   }
 }
+
+let made: Record<string, unknown> | undefined
+/** The OpenAPI document, made when it is first asked for. */
+const document = (): Record<string, unknown> => (made ??= openApi())
 
 const RETRY = { store_unavailable: 1, store_busy: 1, store_full: 1, draining: 1 }
 

@@ -16,8 +16,23 @@ export const readBody = async (request: Request, limit: number): Promise<ReadBod
       `the body has ${bytes} bytes or more; the limit of this route is ${limit}. Store the data elsewhere and pass a reference`,
       { bytes, limit },
     )
-  const declared = Number(request.headers.get('content-length') ?? 0)
-  if (declared > limit) return tooLarge(declared)
+  const declared = request.headers.get('content-length')
+  if (declared !== null && Number(declared) > limit) return tooLarge(Number(declared))
+  // the platform reads no more than was declared
+  const text = declared === null ? await readText(request, limit) : await request.text()
+  if (typeof text !== 'string') return tooLarge(text.bytes)
+  if (text.trim() === '') return { ok: true, text, value: {} }
+  try {
+    return { ok: true, text, value: JSON.parse(text) as unknown }
+  } catch (error) {
+    return refuse('invalid_request', `the body is not JSON: ${(error as Error).message}`, {
+      faults: [{ path: '$', message: 'is not JSON' }],
+    })
+  }
+}
+
+/** The text of a body whose length nobody declared, or how far it was read when it was too long. */
+const readText = async (request: Request, limit: number): Promise<string | { bytes: number }> => {
   const parts: Uint8Array[] = []
   let bytes = 0
   if (request.body !== null) {
@@ -28,18 +43,10 @@ export const readBody = async (request: Request, limit: number): Promise<ReadBod
       bytes += part.value.byteLength
       if (bytes > limit) {
         await reader.cancel().catch(() => undefined)
-        return tooLarge(bytes)
+        return { bytes }
       }
       parts.push(part.value)
     }
   }
-  const text = Buffer.concat(parts).toString('utf8')
-  if (text.trim() === '') return { ok: true, text, value: {} }
-  try {
-    return { ok: true, text, value: JSON.parse(text) as unknown }
-  } catch (error) {
-    return refuse('invalid_request', `the body is not JSON: ${(error as Error).message}`, {
-      faults: [{ path: '$', message: 'is not JSON' }],
-    })
-  }
+  return Buffer.concat(parts).toString('utf8')
 }

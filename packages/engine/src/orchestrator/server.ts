@@ -28,6 +28,7 @@ export interface Listening {
 
 const PORT = 7400
 const GRACE_MS = 5_000
+const IDLE_MS = 20
 
 /** Opens the socket; throws `invalid_config` where it would be open to others without a token. */
 export const serve = async (engine: Engine, options: ServerOptions = {}): Promise<Listening> => {
@@ -67,14 +68,20 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve())
     })
-    server.closeIdleConnections()
+    const { timers } = engine.ports
     const over = new AbortController()
-    const late = sleep(engine.ports.timers, graceMs, over.signal).then((how) => {
+    const late = sleep(timers, graceMs, over.signal).then((how) => {
       if (how === 'slept') server.closeAllConnections()
     })
+    // a connection that is kept open is let go as soon as its last answer has been sent
+    const idle = async (): Promise<void> => {
+      do server.closeIdleConnections()
+      while ((await sleep(timers, IDLE_MS, over.signal)) === 'slept')
+    }
+    const letting = idle()
     await closed
     over.abort()
-    await late
+    await Promise.all([late, letting])
   }
 
   return {

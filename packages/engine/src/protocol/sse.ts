@@ -6,7 +6,7 @@ export interface Message {
   readonly data: unknown
 }
 
-export const HEARTBEAT = ': here\n\n'
+export const STILL_HERE = ': here\n\n'
 
 /** JSON has no line breaks of its own, so a message's data is one line. */
 export const messageText = ({ event, id, data }: Message): string =>

@@ -7,17 +7,16 @@ import { limitKeys } from '../model/slots.ts'
 import { runOf } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
-import type { PauseRow } from '../store/tables/limits.ts'
-import { allPauses } from '../store/tables/limits.ts'
+import type { HolderRow, PauseRow } from '../store/tables/limits.ts'
+import { allPauses, holdersOf } from '../store/tables/limits.ts'
 import type { SessionRow } from '../store/tables/sessions.ts'
 import { liveSessions, sessionById } from '../store/tables/sessions.ts'
-import type { SlotHolderRow, SlotRow, ViewRow } from '../store/tables/views.ts'
+import type { SlotRow, ViewRow } from '../store/tables/views.ts'
 import {
   aheadInLane,
   aheadInLine,
   approvalsOf,
   COUNT_MAX,
-  holdersOfSlot,
   slotsOf,
   viewsOf,
 } from '../store/tables/views.ts'
@@ -53,7 +52,7 @@ interface Facts {
   readonly approvals: readonly ApprovalRow[]
   readonly children: readonly ViewRow[]
   readonly slots: readonly (SlotRow & { readonly ahead: number })[]
-  readonly holders: ReadonlyMap<string, readonly SlotHolderRow[]>
+  readonly holders: ReadonlyMap<string, readonly HolderRow[]>
   readonly aheadInLane: number
 }
 
@@ -81,7 +80,7 @@ export function* explain(tx: Tx, id: string, settings: Settings): Steps<Explanat
   const named = open.filter((wait) => wait.kind === 'child').map((wait) => wait.name ?? '')
   const [children, ...holders] = yield* ask(
     viewsOf(named),
-    ...full.map((slot) => holdersOfSlot(slot.key, slot.mode, HOLDERS_SHOWN)),
+    ...full.map((slot) => holdersOf(slot.key, slot.mode, HOLDERS_SHOWN)),
   )
   const conditions = conditionsOf({
     run,

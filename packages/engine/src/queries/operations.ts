@@ -3,7 +3,7 @@ import type { Definition } from '../model/definition.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import type { PauseRow } from '../store/tables/limits.ts'
-import { allPauses } from '../store/tables/limits.ts'
+import { allPauses, holdersOf } from '../store/tables/limits.ts'
 import { allSweeps } from '../store/tables/orders.ts'
 import {
   allDefinitions,
@@ -14,7 +14,6 @@ import {
 import type { SlotRow } from '../store/tables/views.ts'
 import {
   COUNT_MAX,
-  holdersOfSlot,
   laneDepths,
   lineOf,
   slots as slotRows,
@@ -85,7 +84,7 @@ export function* slots(_tx: Tx) {
 export function* slotDetail(_tx: Tx, key: string) {
   const [[row]] = yield* ask(slotsOf([key]))
   if (!row) return undefined
-  const [holders, line] = yield* ask(holdersOfSlot(key, row.mode, 200), lineOf(key, 200))
+  const [holders, line] = yield* ask(holdersOf(key, row.mode, 200), lineOf(key, 200))
   return {
     slot: slotView(row),
     holders: holders.map((each) => ({

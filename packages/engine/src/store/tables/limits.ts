@@ -128,9 +128,13 @@ export interface HolderRow {
 }
 const holders = sql<HolderRow>(
   'limits.holders',
-  `select r.id, r.workflow, r.status, r.session, r.leased_at, r.created_at, r.units, r.wait_on from runs r
-    where (r.limit_owner = $1 or r.limit_global = $1 or r.limit_a = $1 or r.limit_b = $1) and (r.slot_state = 3 or r.slot_state = $2) and r.slot_state > 0 order by r.id limit $3`,
+  `select * from (${LIMIT_COLUMNS.map(
+    (column) =>
+      `select r.id, r.workflow, r.status, r.session, r.leased_at, r.created_at, r.units, r.wait_on from runs r
+        where r.${column} = $1 and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = $2)`,
+  ).join(' union all ')}) x order by x.id limit $3`,
 )
+/** Who holds a limit; each of the four columns is read from its own index. */
 export const holdersOf = (key: string, mode: string, most: number): Statement<HolderRow> =>
   statement(holders, key, mode === 'whole_run' ? 1 : 2, most)
 

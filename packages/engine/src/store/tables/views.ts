@@ -305,26 +305,6 @@ const someSlots = sql<SlotRow>(
 export const slotsOf = (keys: readonly string[]): Statement<SlotRow> =>
   statement(someSlots, rows([...new Set(keys)].map((key) => ({ key }))))
 
-export interface SlotHolderRow {
-  readonly id: string
-  readonly workflow: string
-  readonly status: RunStatus
-  readonly wait_on: string | null
-  readonly session: string | null
-  readonly leased_at: number | null
-  readonly created_at: number
-  readonly units: number
-}
-const slotHolders = sql<SlotHolderRow>(
-  'views.slot_holders',
-  `select * from (${LIMIT_COLUMNS.map(
-    (column) =>
-      `select r.id, r.workflow, r.status, r.wait_on, r.session, r.leased_at, r.created_at, r.units from runs r where r.${column} = $1 and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = $2)`,
-  ).join(' union all ')}) x order by x.id limit $3`,
-)
-export const holdersOfSlot = (key: string, mode: string, most: number): Statement<SlotHolderRow> =>
-  statement(slotHolders, key, mode === 'whole_run' ? 1 : 2, most)
-
 export interface LineRow {
   readonly id: string
   readonly workflow: string
