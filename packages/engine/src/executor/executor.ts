@@ -154,6 +154,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       answer,
       renewals: (options.renewals ?? startRenewals)({
         ports,
+        session: id,
         renewMs: answer.renewMs,
         send: (request) => port.renew(request),
         say: () => renewal(made),

@@ -29,9 +29,8 @@ const STALL_MS = 60_000
 /** Makes renewals like `startRenewals`, in a thread that speaks HTTP to `url`. */
 export const threadRenewals =
   (thread: ThreadOptions) =>
-  ({ ports, renewMs, say, heard }: RenewalsOptions): Renewals => {
-    const first = say()
-    const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session: first.session, renewMs }
+  ({ ports, session, renewMs, say, heard }: RenewalsOptions): Renewals => {
+    const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session, renewMs }
     const worker = new Worker(new URL('./renewal-worker.js', import.meta.url), { workerData: data })
     const said = new Map<number, RenewRequest>()
     let stopped = false
@@ -46,7 +45,7 @@ export const threadRenewals =
         }
         case 'answered': {
           // a renewal that went out while the main loop was busy said nothing but that the session lives
-          const request = said.get(message.n) ?? { session: first.session, draining: false, status: null, letGo: [] }
+          const request = said.get(message.n) ?? { session, draining: false, status: null, letGo: [] }
           for (const n of said.keys()) if (n <= message.n) said.delete(n)
           heard(message.answer, request, { wall: message.wall, mono: message.absolute - performance.timeOrigin })
           return

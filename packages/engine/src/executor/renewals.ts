@@ -6,6 +6,7 @@ import type { RenewAnswer, RenewRequest } from '../model/work.ts'
 
 export interface RenewalsOptions {
   readonly ports: Pick<Ports, 'time' | 'timers' | 'random' | 'log'>
+  readonly session: string
   readonly renewMs: number
   readonly send: (request: RenewRequest) => Promise<RenewAnswer>
   /** What the next renewal says. */
