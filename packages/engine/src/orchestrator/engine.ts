@@ -3,7 +3,7 @@
 import { batcher, ItemError } from '../kernel/batcher.ts'
 import type { Batcher } from '../kernel/batcher.ts'
 import { keyedHash } from '../kernel/digest.ts'
-import { Fault } from '../kernel/errors.ts'
+import { Fault, LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
@@ -270,7 +270,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
           answers[at] = await alone(item)
         }),
       )
-    return answers as (WriteAnswer | ItemError)[]
+    return (answers as (WriteAnswer | ItemError)[]).map(refusedContent)
   }
   const alone = async (item: SessionWrite): Promise<WriteAnswer | ItemError> => {
     try {
@@ -286,6 +286,14 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
 
   return engine
 }
+
+/** A write that the store refuses for its content is answered so; trying it again would not mend it. */
+const refusedContent = (answer: WriteAnswer | ItemError): WriteAnswer | ItemError =>
+  answer instanceof ItemError &&
+  answer.error instanceof LeaseholdError &&
+  answer.error.code === 'invalid_request'
+    ? refuse('invalid_request', answer.error.message, answer.error.detail)
+    : answer
 
 /** Each run at most once in a round; later writes of the same run go to later rounds. */
 const rounds = (items: readonly SessionWrite[]): SessionWrite[][] => {
@@ -307,7 +315,8 @@ const singly = async <I, O>(
   try {
     return [...(await run(items))]
   } catch (error) {
-    if (error instanceof Fault || items.length === 1) throw error
+    if (error instanceof Fault) throw error
+    if (items.length === 1) return [new ItemError(error)]
     const answers: (O | ItemError)[] = []
     for (const item of items) {
       try {

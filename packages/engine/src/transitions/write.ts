@@ -1,5 +1,6 @@
 // What attempts write: checkpoints and ends, for many runs at once. Locks the runs in the order of their ids, checks each
 // fence under the lock, lets the model decide, and stores exactly what it says. An item that was not locked is `busy`.
+import { LeaseholdError } from '../kernel/errors.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Applied } from '../model/apply.ts'
@@ -158,25 +159,6 @@ function* store(
       ),
   )
   add(
-    all.flatMap(({ entries, before, run }) =>
-      entries.map((entry) => ({ run: run.id, attempt: before.attempt, rev: run.rev, ...entry })),
-    ),
-    (list) =>
-      insertSteps(
-        list.map(({ run, key, n, kind, attempt, rev: at, at: stamp, output, error }) => ({
-          run,
-          key,
-          n,
-          kind,
-          attempt,
-          rev: at,
-          at: stamp,
-          output,
-          error,
-        })),
-      ),
-  )
-  add(
     all.flatMap((each) => each.waits),
     (list) => putWaits(list, rev),
   )
@@ -267,14 +249,36 @@ function* store(
     ),
     insertStreamItems,
   )
-  const [ends, moves, progress] = yield* finish(
+  const steps = all.flatMap(({ entries, before, run }) =>
+    entries.map(({ key, n, kind, at, output, error }) => ({
+      run: run.id,
+      key,
+      n,
+      kind,
+      attempt: before.attempt,
+      rev: run.rev,
+      at,
+      output,
+      error,
+    })),
+  )
+  const [ends, moves, progress, stored = []] = yield* finish(
     writeEnds(ended),
     writeRuns(moved.map((each) => each.run)),
     writeProgress(progressed.map((each) => each.run)),
+    ...(steps.length > 0 ? [insertSteps(steps)] : []),
     ...statements,
     ...atEnd,
   )
   wrote([...ends, ...moves, ...progress], all.length, 'write')
+  if (steps.length > 0 && stored.length !== steps.length)
+    throw new LeaseholdError(
+      'invalid_request',
+      `an entry has the key of an earlier one of its run; the keys are ${steps
+        .map(({ key }) => key)
+        .slice(0, 5)
+        .join(', ')}`,
+    )
 }
 
 const holds = (run: Run | undefined, session: string, attempt: number): boolean =>

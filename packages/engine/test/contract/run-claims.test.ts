@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { TestStore } from '../support/store.ts'
+import { definition, entry, only, openStore } from '../support/store.ts'
+
+let t: TestStore
+beforeEach(async () => (t = await openStore()))
+afterEach(() => t.close())
+
+describe('RUN-05 claim', () => {
+  it('RUN-05 makes attempt n+1 the holder and says all that driving needs', async () => {
+    const a = await t.session()
+    const id = await t.start('w', { input: '{"n":1}', totalLimitMs: 60_000, attemptLimitMs: 5_000 })
+    t.later(10)
+    const run = only(await a.claim())
+    const now = t.clock.time.now()
+    expect(run).toMatchObject({
+      run: id,
+      attempt: 1,
+      leasedAt: now,
+      createdAt: now - 10,
+      deadline: now - 10 + 60_000,
+      attemptDeadline: now + 5_000,
+      input: '{"n":1}',
+      journal: [],
+      waits: [],
+    })
+    expect(t.run(id)).toMatchObject({ status: 'running', session: a.id, attempt: 1, claim: 1 })
+    const answer = await a.claimAnswer()
+    expect(answer).toMatchObject({ leaseUntil: now - 10 + 30_000, now })
+  })
+
+  it('RUN-05 gives the journal of earlier steps and the waits that the function has not received', async () => {
+    const a = await t.session()
+    const id = await t.start('w')
+    const first = only(await a.claim())
+    await a.write(first, {
+      entries: [entry(1, 'x', { output: '"one"' }), entry(2, 'y', { output: null, error: '{}' })],
+      waits: [{ key: 'nap', kind: 'time', dueInMs: 50 }],
+    })
+    await a.end(first, { kind: 'hand_back', reason: 'shutdown' })
+    const again = only(await a.claim())
+    expect(again).toMatchObject({
+      run: id,
+      attempt: 2,
+      entries: 2,
+      journal: [
+        { n: 1, key: 'x', output: '"one"' },
+        { n: 2, key: 'y', error: '{}' },
+      ],
+      waits: [{ key: 'nap', kind: 'time', state: 'open' }],
+    })
+  })
+
+  it('RUN-05 pages a journal that is too long for one claim', async () => {
+    await t.close()
+    t = await openStore({ settings: { claimJournalMax: 1_000 } })
+    const a = await t.session()
+    await t.start('w')
+    const first = only(await a.claim())
+    const big = JSON.stringify('x'.repeat(400))
+    const entries = [1, 2, 3, 4, 5].map((n) => entry(n, `s${n}`, { output: big }))
+    await a.write(first, { entries })
+    await a.end(first, { kind: 'hand_back', reason: 'shutdown' })
+    const again = only(await a.claim())
+    expect(again.entries).toBe(5)
+    expect(again.journal.map(({ n }) => n)).toEqual([1])
+    const rest = await t.port.journal(a.id, again.run, again.journal.length)
+    expect(rest.map(({ n, output }) => [n, output])).toEqual([2, 3, 4, 5].map((n) => [n, big]))
+    expect(await t.port.journal(a.id, again.run, 5)).toEqual([])
+  })
+
+  it('RUN-05 takes no more than asked for, in the order of the line', async () => {
+    const a = await t.session()
+    const ids = [await t.start('w'), await t.start('w'), await t.start('w')]
+    const urgent = await t.start('w', { priority: 1 })
+    expect((await a.claim(2)).map(({ run }) => run).sort()).toEqual([ids[0], urgent].sort())
+    expect((await a.claim(9)).map(({ run }) => run).sort()).toEqual([ids[1], ids[2]].sort())
+  })
+
+  it('RUN-05 gives only queues, versions and labels that the session announced', async () => {
+    const everything = await t.session({
+      definitions: [
+        definition('w'),
+        definition('w', { version: '2' }),
+        definition('g', { labels: ['gpu'] }),
+        definition('q', { queue: 'slow' }),
+      ],
+      labels: ['gpu'],
+    })
+    const one = await t.start('w', { version: '1' })
+    const two = await t.start('w', { version: '2' })
+    const gpu = await t.start('g')
+    const eu = await t.start('w', { version: '1', labels: ['eu'] })
+    const slow = await t.start('q')
+    const named = await t.start('w', { version: '1', queue: 'fast' })
+
+    const plain = await t.session({
+      definitions: [definition('w'), definition('g', { labels: ['gpu'] })],
+    })
+    expect((await plain.claim()).map(({ run }) => run)).toEqual([one])
+    const fast = await t.session({ definitions: [definition('w')], queues: ['fast'] })
+    expect((await fast.claim()).map(({ run }) => run)).toEqual([named])
+    const inEurope = await t.session({ definitions: [definition('w')], labels: ['eu', 'x'] })
+    expect((await inEurope.claim()).map(({ run }) => run)).toEqual([eu])
+    const rest = (await everything.claim()).map(({ run }) => run)
+    expect(rest.sort()).toEqual([two, gpu, slow].sort())
+  })
+
+  it('RUN-05 leaves out the runs that the session still has a job or marker for', async () => {
+    const a = await t.session()
+    const ids = [await t.start('w'), await t.start('w')]
+    expect((await a.claim(9, { except: [ids[0] ?? ''] })).map(({ run }) => run)).toEqual([ids[1]])
+    t.engine.lanes.refresh([String(t.run(ids[0] ?? '')['lane'])])
+    expect((await a.claim()).map(({ run }) => run)).toEqual([ids[0]])
+  })
+
+  it('RUN-05 two claims never both get the same run', async () => {
+    const sessions = await Promise.all([t.session(), t.session(), t.session()])
+    for (let i = 0; i < 30; i++) await t.start('w')
+    const got = await Promise.all(
+      sessions.flatMap((each) => [each.claim(4), each.claim(4), each.claim(4)]),
+    )
+    const runs = got.flat().map(({ run }) => run)
+    expect(new Set(runs).size).toBe(runs.length)
+    expect(runs.length).toBe(30)
+  })
+
+  it('RUN-05 an ended, draining or retired session claims nothing', async () => {
+    const closed = await t.session()
+    await t.start('w')
+    await closed.closeSession()
+    expect(await closed.claimAnswer()).toMatchObject({ ok: false, code: 'session_ended' })
+    const draining = await t.session()
+    await draining.renew({ draining: true })
+    expect(await draining.claimAnswer()).toMatchObject({ ok: false, code: 'session_ended' })
+    const retired = await t.session()
+    await retired.closeSession(['run_that_lives_on'])
+    expect(await retired.claimAnswer()).toMatchObject({ ok: false, code: 'session_ended' })
+    expect(t.sql(`select id from runs where session is not null`)).toEqual([])
+  })
+})
+
+describe('RUN-10 a claim whose answer did not arrive', () => {
+  it('RUN-10 is sent again under its number, answered with what is still held under it, and claims nothing new', async () => {
+    const a = await t.session()
+    for (let i = 0; i < 5; i++) await t.start('w')
+    const first = await a.claim(3)
+    await a.complete(only(first.slice(0, 1)))
+    const again = await a.claim(3, { claim: 1 })
+    expect(again.map(({ run, attempt }) => [run, attempt])).toEqual(
+      first
+        .slice(1)
+        .map(({ run, attempt }) => [run, attempt])
+        .sort(),
+    )
+    expect(t.sql(`select count(*) as n from runs where status = 'queued'`)).toEqual([{ n: 2 }])
+  })
+
+  it('RUN-10 a repeat gives journals and waits like the first', async () => {
+    const a = await t.session()
+    await t.start('w')
+    const run = only(await a.claim())
+    await a.write(run, { entries: [entry(1)], waits: [{ key: 'z', kind: 'signal', name: 'z' }] })
+    expect(only(await a.claim(1, { claim: 1 }))).toMatchObject({
+      journal: [{ n: 1, key: 's1' }],
+      waits: [{ key: 'z' }],
+    })
+  })
+
+  it('RUN-10 a lower number is refused and changes nothing', async () => {
+    const a = await t.session()
+    await t.start('w')
+    await a.claim(0, { claim: 5 })
+    expect(await a.claimAnswer(9, { claim: 4 })).toMatchObject({
+      ok: false,
+      code: 'claim_superseded',
+      detail: { claim: 5 },
+    })
+    expect(t.sql(`select count(*) as n from runs where status = 'queued'`)).toEqual([{ n: 1 }])
+  })
+
+  it('RUN-10 a run that was claimed anew later is not given again under the old number', async () => {
+    const a = await t.session()
+    const id = await t.start('w')
+    await a.end(only(await a.claim(1, { claim: 1 })), { kind: 'hand_back', reason: 'shutdown' })
+    expect(only(await a.claim(1, { claim: 2 })).run).toBe(id)
+    expect(await a.claimAnswer(1, { claim: 1 })).toMatchObject({ code: 'claim_superseded' })
+    expect(only(await a.claim(1, { claim: 2 }))).toMatchObject({ run: id, attempt: 2 })
+  })
+})
+
+describe('RUN-04 who holds it, since when, until when', () => {
+  it('RUN-04 is one query, and the history has a row for each attempt that ended', async () => {
+    const a = await t.session()
+    const id = await t.start('w')
+    await a.end(only(await a.claim()), { kind: 'hand_back', reason: 'shutdown' })
+    t.later(5)
+    const run = only(await a.claim())
+    const now = t.clock.time.now()
+    expect(
+      t.sql(
+        `select r.session, r.attempt, r.leased_at, s.lease_until from runs r join sessions s on s.id = r.session where r.id = ?`,
+        id,
+      ),
+    ).toEqual([{ session: a.id, attempt: 2, leased_at: now, lease_until: now - 5 + 30_000 }])
+    await a.complete(run)
+    expect(
+      t.sql(`select attempt, session, "end", leased_at, ended_at from attempts where run = ?`, id),
+    ).toEqual([
+      { attempt: 1, session: a.id, end: 'handed_back', leased_at: now - 5, ended_at: now - 5 },
+      { attempt: 2, session: a.id, end: 'completed', leased_at: now, ended_at: now },
+    ])
+  })
+})
