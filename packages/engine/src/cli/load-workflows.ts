@@ -39,7 +39,10 @@ const prepareTypeScript = async (file: string): Promise<void> => {
   if (process.execArgv.some((arg) => arg.includes('tsx'))) return
   let loader: string
   try {
-    loader = createRequire(file).resolve('tsx/esm/api')
+    // found as CommonJS finds it, from where the module stands; its twin beside it is the one to import
+    loader = createRequire(file)
+      .resolve('tsx/esm/api')
+      .replace(/\.cjs$/, '.mjs')
   } catch {
     throw new UsageError(
       `${file} is TypeScript, which this Node (${process.version}) cannot run by itself: ` +
