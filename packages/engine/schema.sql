@@ -361,6 +361,8 @@ CREATE TABLE waits (
   primary key (run, key)
 );
 
+CREATE INDEX waits_children on waits (name) where kind = 'child' and state = 'open';
+
 CREATE TABLE workflows (
   name text primary key,
   current_version text not null,

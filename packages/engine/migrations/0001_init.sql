@@ -159,6 +159,7 @@ create table waits (
   rev bigint not null,
   primary key (run, key)
 );
+create index waits_children on waits (name) where kind = 'child' and state = 'open';
 
 create table signals (
   run text not null,
