@@ -5,7 +5,8 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import { decode, encode, messageOf } from '../kernel/json.ts'
 
 export interface Codec {
-  encode(value: unknown): string | null
+  /** `most` bytes: what is sure to be over may be refused at once. */
+  encode(value: unknown, most?: number): string | null
   decode(text: string | null | undefined): unknown
 }
 

@@ -7,6 +7,7 @@
 // 3. One write of the run is in flight at a time, and whatever is ready joins the next.
 // 4. Once the fence is lost, or the attempt has ended, nothing more is written.
 // 5. The slot is free only when every body that began has settled.
+import { Defect } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { FirstReason } from '../model/attempt.ts'
@@ -129,6 +130,7 @@ const STREAM_STRIDE = 1_000_000
 const DEPARTS_MS = 1_000
 const LOOK_MS = 1_000
 const SHOW_MS = 200
+const NOTE_MAX = 2_000
 
 export const makeDriver = (options: DriverOptions): Driver => {
   const { claimed, ports, turns } = options
@@ -209,7 +211,13 @@ export const makeDriver = (options: DriverOptions): Driver => {
       if (over) return false
       quiet += 1
       if (quiet < 2) return true
-      atRest()
+      try {
+        atRest()
+      } catch (error) {
+        // what is stored for this run cannot be read: it fails, and the other runs of this process go on
+        if (error instanceof Defect) throw error
+        driver.fail('error', error)
+      }
       return quiet < 2 && over === null
     },
   }
@@ -637,7 +645,7 @@ export const makeDriver = (options: DriverOptions): Driver => {
     fail(reason, error, retryInMs) {
       if (over || (end !== null && end.kind !== 'suspend')) return
       const failure = JSON.stringify(failureOf(error))
-      end = { kind: 'fail', reason, note: messageOf(error), error: failure, ...(retryInMs === undefined ? {} : { retryInMs }) }
+      end = { kind: 'fail', reason, note: messageOf(error).slice(0, NOTE_MAX), error: failure, ...(retryInMs === undefined ? {} : { retryInMs }) }
       if (retryInMs !== undefined) {
         // errors that are not durable yet are not recorded: their steps are tried anew by the next attempt
         const base = count - unsent.length

@@ -11,6 +11,8 @@ import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
 import { codecOf } from './codec.ts'
 import type { Driver, Left, Returned } from './driver.ts'
 import { makeDriver } from './driver.ts'
+import { StepError } from './failure.ts'
+import { payloadOf } from './payload.ts'
 import type { Renewals, Sent } from './renewals.ts'
 import { elapsedSince, startRenewals } from './renewals.ts'
 import { checked } from './schema.ts'
@@ -136,6 +138,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
 
   const register = async (): Promise<Session> => {
     const id = ids.next('ses')
+    // the lease runs from when the store answers, which is after this
+    const sent: Sent = { wall: time.now(), mono: time.mono() }
     const answer = await port.register({
       protocol: PROTOCOL_VERSION,
       session: id,
@@ -148,7 +152,6 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       definitions,
     })
     if (!answer.ok) throw errorOf(answer)
-    const sent: Sent = { wall: time.now(), mono: time.mono() }
     const made: Session = {
       id,
       answer,
@@ -414,11 +417,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     })
     const value: unknown = await workflow.handler(ctx, input)
     if (value instanceof Continuation) return { kind: 'continue', input: value.input, runId: ids.next('run') }
-    const output = codec.encode(await checked(workflow.options.output, value, `the result of ${workflow.name}`, 'invalid_output'))
-    const bytes = output === null ? 0 : Buffer.byteLength(output)
-    if (bytes > answer.limits.payloadMax)
-      throw new LeaseholdError('payload_too_large', `the result of ${workflow.name} has ${bytes} bytes; the limit is ${answer.limits.payloadMax}. Store it elsewhere and return a reference`, { bytes })
-    return { kind: 'value', output }
+    const what = `the result of ${workflow.name}`
+    return { kind: 'value', output: payloadOf(codec, await checked(workflow.options.output, value, what, 'invalid_output'), answer.limits.payloadMax, what) }
   }
 
   /** Sends a write until it is answered: it can be repeated, since the store knows its own attempt's writes. */
@@ -555,9 +555,19 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   return executor
 }
 
+/** Errors that no try mends: our own refusals, and what an author has called final, in the function or in a step of it. */
+const isFinal = (error: unknown): boolean => {
+  try {
+    if (error instanceof LeaseholdError) return error.code !== 'child_failed'
+    return error instanceof FatalError || (error instanceof StepError && error.name === 'FatalError')
+  } catch {
+    return true // it cannot even be looked at
+  }
+}
+
 /** The workflow's own next try for an error, or undefined when there is none. */
 const workflowRetry = (workflow: AnyWorkflow, claimed: ClaimedRun, error: unknown, chance: number): number | undefined => {
   const policy = workflow.options.retry
-  if (!policy || error instanceof FatalError || (error instanceof LeaseholdError && error.code !== 'child_failed')) return undefined
+  if (!policy || isFinal(error)) return undefined
   return triesLeft(policy, 1, claimed.failures + 1) ? backoffMs(policy, claimed.failures + 1, chance) : undefined
 }

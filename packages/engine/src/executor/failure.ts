@@ -1,6 +1,6 @@
 // Errors as data: what was thrown, kept with its name, message, stack, cause chain and its author's own fields.
 import { LeaseholdError } from '../kernel/errors.ts'
-import { messageOf, plain } from '../kernel/json.ts'
+import { decode, encode, messageOf } from '../kernel/json.ts'
 
 export interface FailureData {
   readonly name: string
@@ -14,6 +14,8 @@ export interface FailureData {
 
 const TEXT_MAX = 32_768
 const DEPTH_MAX = 8
+/** Bytes that the author's own fields may take, over all causes of a chain less than a payload. */
+const FIELDS_MAX = 65_536
 const KNOWN = new Set(['name', 'message', 'stack', 'cause', 'code'])
 
 /** Makes data of anything that was thrown: an error, a string, null, or an odd object with throwing getters. */
@@ -37,13 +39,19 @@ export const failureOf = (thrown: unknown, depth = 0): FailureData => {
 
 const ownFields = (error: Error): Record<string, unknown> => {
   const fields: Record<string, unknown> = {}
+  let left = FIELDS_MAX
   for (const key of Object.keys(error)) {
     if (KNOWN.has(key) || key === '__proto__') continue
+    if (left <= key.length) break
     try {
-      fields[key] = plain((error as unknown as Record<string, unknown>)[key])
-    } catch {
-      fields[key] = '(not JSON)'
+      const text = encode((error as unknown as Record<string, unknown>)[key], left) ?? 'null'
+      fields[key] = text.length <= left ? decode(text) : '(too large)'
+      left -= Math.min(text.length, left)
+    } catch (refusal) {
+      const large = (refusal as { code?: unknown } | null)?.code === 'payload_too_large'
+      fields[key] = large ? '(too large)' : '(not JSON)'
     }
+    left -= key.length + 16
   }
   return fields
 }

@@ -2,13 +2,14 @@
 // the attempt had to end does not.
 import { milliseconds } from '../kernel/duration.ts'
 import { FatalError, LeaseholdError, RetryAfterError } from '../kernel/errors.ts'
-import { encode } from '../kernel/json.ts'
-import { backoffMs, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
+import { messageOf } from '../kernel/json.ts'
+import { backoffMs, retryFaults, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
 import type { LiveWait, WaitRecord } from '../model/work.ts'
 import type { Abort } from './abort.ts'
 import { makeAbort } from './abort.ts'
 import type { StepArgument, StepOptions } from './context.ts'
 import { failureOf } from './failure.ts'
+import { payloadOf } from './payload.ts'
 import { checked } from './schema.ts'
 import type { VerbsEnvironment } from './environment.ts'
 
@@ -23,6 +24,13 @@ interface StepRun<O> {
 }
 
 const TRIES = 3
+
+/** Refuses, before a body begins, options by which no try could be made or judged. */
+export const mustTry = (name: string, { retry, timeout }: StepOptions): void => {
+  const faults = retryFaults(retry ?? {}, 'retry')
+  if (faults.length > 0) throw new LeaseholdError('invalid_config', `step ${name}: ${faults.join('; ')}`)
+  if (timeout !== undefined) milliseconds(timeout, `timeout of the step ${name}`)
+}
 
 /** Begins the step's next try, or stands at the retry that was recorded for it. */
 export const runStep = <O>(step: StepRun<O>): void => {
@@ -42,6 +50,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   driver.bodyBegins()
   const aborting = makeAbort()
   const unlink = driver.onAbort(aborting.abort)
+  const trying = { over: false }
   let timedOut = false
   let revoked = false
   const limitMs = options.timeout === undefined ? null : milliseconds(options.timeout, `timeout of the step ${step.name}`)
@@ -50,20 +59,21 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   if (limitMs !== null)
     cancelLimit = ports.timers.after(limitMs, () => {
       timedOut = true
+      trying.over = true
       const late = new LeaseholdError('step_timeout', `the step ${step.name} ran into its limit of ${limitMs} ms`, { step: step.name, limitMs })
       timeoutError = late
       aborting.abort(late)
       // a body that does not heed its signal keeps its slot; the run goes on elsewhere with a higher fence
       cancelLimit = ports.timers.after(env.limitGraceMs, () => {
         revoked = true
-        const retry = retryRecord(step, late, tryNumber)
+        const { retry } = judged(step, late, tryNumber)
         if (retry) driver.revoke(retry, `the step ${step.name} had not settled ${env.limitGraceMs} ms after its limit`)
         else driver.fail('step_timeout', late)
       })
     })
   let result: { output: string | null } | { thrown: unknown }
   try {
-    const argument = argumentOf(step, tryNumber, aborting)
+    const argument = argumentOf(step, tryNumber, aborting, trying)
     const call = (): unknown => {
       env.begun.step = step.name
       try {
@@ -74,14 +84,12 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     }
     const { around } = env
     const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
-    const output = env.codec.encode(await checked(options.output, value, `the result of the step ${step.name}`, 'invalid_output'))
-    const bytes = output === null ? 0 : Buffer.byteLength(output)
-    if (bytes > env.payloadMax)
-      throw new LeaseholdError('payload_too_large', `the result of the step ${step.name} has ${bytes} bytes; the limit is ${env.payloadMax}. Store it elsewhere and return a reference`, { bytes, limit: env.payloadMax })
-    result = { output }
+    const what = `the result of the step ${step.name}`
+    result = { output: payloadOf(env.codec, await checked(options.output, value, what, 'invalid_output'), env.payloadMax, what) }
   } catch (thrown) {
     result = { thrown }
   }
+  trying.over = true
   cancelLimit?.()
   unlink()
   if (revoked || driver.over) return driver.bodySettles()
@@ -91,9 +99,9 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   }
   if (driver.firstReason !== null && !timedOut) return driver.bodySettles() // cut short: not a failure of the step
   const thrown = timedOut ? timeoutError : (result as { thrown: unknown }).thrown
-  const retry = retryRecord(step, thrown, tryNumber)
+  const { retry, failure } = judged(step, thrown, tryNumber)
   if (!retry) {
-    driver.ready({ key, kind: 'step', output: null, error: JSON.stringify(failureOf(thrown)) })
+    driver.ready({ key, kind: 'step', output: null, error: JSON.stringify(failureOf(failure)) })
     return driver.bodySettles()
   }
   await retryLater(step, retry, tryNumber)
@@ -118,6 +126,16 @@ const retryLater = async <O>(step: StepRun<O>, record: WaitRecord, tryNumber: nu
   })
 }
 
+/** What follows a failed try: a retry, or the failure of the step. What goes wrong in the judging is a failure as well. */
+const judged = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): { readonly retry: WaitRecord | null; readonly failure: unknown } => {
+  try {
+    return { retry: retryRecord(step, thrown, tryNumber), failure: thrown }
+  } catch (error) {
+    if (step.options.retryIf === undefined) return { retry: null, failure: error }
+    return { retry: null, failure: new Error(`retryIf of the step ${step.name} threw (${messageOf(error)}) when asked about: ${messageOf(thrown)}`, { cause: thrown }) }
+  }
+}
+
 /** The retry that follows this failure, or null when none is left or the error is not to be tried again. */
 const retryRecord = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): WaitRecord | null => {
   const policy = { ...step.env.stepRetry, ...step.options.retry }
@@ -131,13 +149,23 @@ const retryRecord = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): W
 const isOwn = (thrown: unknown): boolean =>
   thrown instanceof LeaseholdError && ['not_serializable', 'payload_too_large', 'invalid_output', 'duplicate_name', 'nested_step', 'invalid_duration'].includes(thrown.code)
 
-const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, aborting: Abort): StepArgument => ({
+const NOTE_MAX = 1_000
+
+export const progressText = (done: number, total?: number, note?: string): string =>
+  JSON.stringify({ done, total: total ?? null, note: note === undefined ? null : String(note).slice(0, NOTE_MAX) })
+
+/** What a body may call is bound to its try: one that lives on after its end, or after its limit, adds nothing to the next. */
+const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, aborting: Abort, trying: { readonly over: boolean }): StepArgument => ({
   get signal() {
     return aborting.signal
   },
   tryNumber,
   idempotencyKey: `${env.driver.claimed.run}:${key}`,
   fence: { generation: env.generation, attempt: env.driver.claimed.attempt },
-  progress: (done, total, note) => env.driver.progress(JSON.stringify({ done, total: total ?? null, note: note ?? null })),
-  append: (stream, value) => env.driver.append(stream, encode(value)),
+  progress(done, total, note) {
+    if (!trying.over) env.driver.progress(progressText(done, total, note))
+  },
+  append(stream, value) {
+    if (!trying.over) env.driver.append(stream, payloadOf(env.codec, value, env.payloadMax, `the item of the stream ${stream}`))
+  },
 })

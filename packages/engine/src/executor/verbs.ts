@@ -14,7 +14,8 @@ import type { FailureData } from './failure.ts'
 import { ChildFailedError, failureOf, StepError } from './failure.ts'
 import type { Schema } from './schema.ts'
 import { checked } from './schema.ts'
-import { runStep } from './step.ts'
+import { payloadOf } from './payload.ts'
+import { mustTry, progressText, runStep } from './step.ts'
 import type { Task, Workflow } from './context.ts'
 
 /** What `return ctx.continueAs(input)` comes to. */
@@ -40,8 +41,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
     if (driver.over) throw new LeaseholdError('late_call', `${what} was called after the function had ended; use the context only while it runs`)
     if (env.begun.step !== null)
       throw new LeaseholdError('nested_step', `${what} ${JSON.stringify(name)} was called inside the body of the step ${JSON.stringify(env.begun.step)}; call it from the function, beside that step`, { step: env.begun.step })
-    if (typeof name !== 'string' || name === '' || name.length > 200 || UNFIT.test(name))
-      throw new LeaseholdError('invalid_request', `the name ${JSON.stringify(name)?.slice(0, 80)} of ${what} cannot be kept; expected 1 to 200 characters without control characters`)
+    mustKeep(name, `the name of ${what}`)
     const key = scope + escaped(name)
     if (used.has(key))
       throw new LeaseholdError('duplicate_name', `the name ${JSON.stringify(name)} is used twice in ${scope === '' ? 'the run' : `the scope ${scope}`}; give each its own, as in ${JSON.stringify(`${name}-2`)}, or use ctx.map or ctx.scope`, { name, scope })
@@ -77,7 +77,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
   const childStart = (workflow: { readonly name: string; readonly options: { readonly codec?: 'json' | 'rich' } }, input: unknown, options: ChildOptions, awaited: boolean): ChildStart => ({
     id: ports.ids.next('run'),
     workflow: workflow.name,
-    input: codecOf(workflow.options.codec).encode(input),
+    input: payloadOf(codecOf(workflow.options.codec), input, env.payloadMax, `the input of ${workflow.name}`),
     ...(options.owner === undefined ? {} : { owner: options.owner }),
     ...(options.queue === undefined ? {} : { queue: options.queue }),
     ...(options.labels === undefined ? {} : { labels: options.labels }),
@@ -88,6 +88,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
   })
 
   const inScope = <O>(names: readonly string[], body: (ctx: Context) => Promise<O>): { prefix: string; run: () => Promise<O> } => {
+    for (const name of names) mustKeep(name, `a name within ${names[0]}`)
     const prefix = `${scope}${names.map(escaped).join(':')}/`
     return { prefix, run: () => body(makeContext(env, prefix)) }
   }
@@ -122,21 +123,24 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
     })
   }
 
-  const eachOf = async <T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options: MapOptions<T>): Promise<Settled<O>[]> => {
+  /** `all`: every item is tried; else none is begun once one has failed. */
+  const eachOf = async <T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options: MapOptions<T>, all: boolean): Promise<Settled<O>[]> => {
     keyFor(name, 'map')
     const keys = items.map((item, i) => String(options.key ? options.key(item, i) : i))
     const twice = keys.find((key, i) => keys.indexOf(key) !== i && keys.length < 2_000) ?? (new Set(keys).size === keys.length ? undefined : 'a key')
     if (twice !== undefined) throw new LeaseholdError('duplicate_name', `two items of the map ${name} have the key ${twice}; give each its own`, { name, key: twice })
     const results: Settled<O>[] = []
     let next = 0
+    let failed = false
     const worker = async (): Promise<void> => {
       for (;;) {
         const i = next++
-        if (i >= items.length) return
+        if (i >= items.length || (failed && !all)) return
         const { run } = inScope([name, keys[i] ?? ''], (ctx) => body(ctx, items[i] as T, i))
         try {
           results[i] = { ok: true, value: await run() }
         } catch (error) {
+          failed = true
           results[i] = { ok: false, error: error instanceof Error ? error : new StepError(failureOf(error)) }
         }
       }
@@ -156,6 +160,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       const name = isTask ? ((third as { as?: string } | undefined)?.as ?? first.options.name) : first
       const options: StepOptions<O> = isTask ? first.options : ((third as StepOptions<O> | undefined) ?? {})
       const body = isTask ? (argument: StepArgument) => first.body(second as I, argument) : (second as (argument: StepArgument) => Promise<O> | O)
+      mustTry(name, options)
       const key = keyFor(name, 'step')
       const received = await ask(key, 'step', (live, branch) => runStep({ env, key, name, options, body, live, branch }))
       return valueOf<O>(received, env.codec)
@@ -177,6 +182,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
 
     async signal<T>(name: string, options: { as?: string; timeout?: Duration; schema?: Schema<unknown, T> } = {}) {
       const ms = options.timeout === undefined ? undefined : milliseconds(options.timeout, `timeout of the signal ${name}`)
+      mustKeep(name, 'the name of a signal')
       const key = keyFor(options.as ?? name, 'signal')
       const received = await waitFor(key, 'signal', () => ({ key, kind: 'signal', name, ...(ms === undefined ? {} : { dueInMs: ms }) }))
       const { came, value } = valueOf<{ came: boolean; value?: unknown }>(received)
@@ -187,7 +193,7 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
 
     async approval<T>(name: string, options: ApprovalOptions) {
       const ms = milliseconds(options.deadline ?? 86_400_000, `deadline of the approval ${name}`)
-      const data = plainCodec.encode(options.data)
+      const data = payloadOf(plainCodec, options.data, env.payloadMax, `the data of the approval ${name}`)
       const key = keyFor(name, 'approval')
       const received = await waitFor(key, 'approval', () => ({
         key,
@@ -202,7 +208,8 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
     async run<I, O>(workflow: Workflow<I, O>, input: I, options: ChildOptions = {}) {
       const key = keyFor(options.as ?? workflow.name, 'run')
       const typed = await checked(workflow.options.input as Schema<unknown, I> | undefined, input, `the input of ${workflow.name}`, 'invalid_input')
-      const received = await waitFor(key, 'child', () => ({ key, kind: 'child', child: childStart(workflow, typed, options, true) }))
+      const child = childStart(workflow, typed, options, true)
+      const received = await waitFor(key, 'child', () => ({ key, kind: 'child', child }))
       const { value } = valueOf<{ value: { run: string; status: string; reason: string | null; note: string | null; output: unknown; error: FailureData | null } }>(received)
       if (value.status !== 'succeeded') throw new ChildFailedError(value)
       return revived(value.output ?? undefined, codecOf(workflow.options.codec)) as O
@@ -211,26 +218,26 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
     async spawn<I, O>(workflow: Workflow<I, O>, input: I, options: ChildOptions = {}) {
       const key = keyFor(options.as ?? workflow.name, 'spawn')
       const typed = await checked(workflow.options.input as Schema<unknown, I> | undefined, input, `the input of ${workflow.name}`, 'invalid_input')
+      const child = childStart(workflow, typed, options, false)
       const received = await ask(key, 'spawn', (_live, branch) => {
         branch.state = 'body'
-        const child = childStart(workflow, typed, options, false)
         driver.ready({ key, kind: 'spawn', output: JSON.stringify(child.id), error: null, spawn: { as: key, ...child } })
       })
       return valueOf<string>(received)
     },
 
-    continueAs: (input) => Promise.resolve(new Continuation(env.codec.encode(input)) as never),
+    continueAs: (input) => Promise.resolve(new Continuation(payloadOf(env.codec, input, env.payloadMax, 'the input of continueAs')) as never),
 
-    setState: (value) => driver.setState(plainCodec.encode(value)),
+    setState: (value) => driver.setState(payloadOf(plainCodec, value, env.payloadMax, 'the state of the run')),
 
     async map<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options: MapOptions<T> = {}) {
-      const results = await eachOf(name, items, body, options)
+      const results = await eachOf(name, items, body, options, false)
       const failed = results.find((result) => !result.ok)
       if (failed && !failed.ok) throw failed.error
       return results.map((result) => (result as { readonly value: O }).value)
     },
 
-    mapSettled: (name, items, body, options = {}) => eachOf(name, items, body, options),
+    mapSettled: (name, items, body, options = {}) => eachOf(name, items, body, options, true),
 
     async scope(name, body) {
       keyFor(name, 'scope')
@@ -257,11 +264,29 @@ export const makeContext = (env: VerbsEnvironment, scope = ''): Context => {
       return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`
     },
     log(message, facts = {}) {
-      if (!driver.replaying) ports.log.info('run.log', { run: claimed.run, attempt: claimed.attempt, message, ...facts })
+      if (!driver.replaying) ports.log.info('run.log', { ...facts, run: claimed.run, attempt: claimed.attempt, message })
     },
-    progress: (done, total, note) => driver.progress(JSON.stringify({ done, total: total ?? null, note: note ?? null })),
+    progress: (done, total, note) => driver.progress(progressText(done, total, note)),
   }
-  return ctx
+  return Object.assign(ctx, Object.fromEntries(AWAITED.map((verb) => [verb, heeded(ctx[verb])])))
+}
+
+const AWAITED = ['step', 'sleep', 'sleepUntil', 'signal', 'approval', 'run', 'spawn', 'map', 'mapSettled', 'scope', 'all', 'race', 'any'] as const
+
+/**
+ * Whoever awaits the promise hears of its failure; that nobody does, or not yet, must not end the process, which drives
+ * other runs too. A step that is never awaited fails its own run when the function returns.
+ */
+const heeded = <V>(verb: V): V =>
+  ((...args: unknown[]) => {
+    const promise = (verb as (...args: unknown[]) => Promise<unknown>)(...args)
+    promise.catch(() => undefined)
+    return promise
+  }) as V
+
+const mustKeep = (name: unknown, what: string): void => {
+  if (typeof name !== 'string' || name === '' || name.length > 200 || UNFIT.test(name))
+    throw new LeaseholdError('invalid_request', `${what} is ${JSON.stringify(name)?.slice(0, 80)}, which cannot be kept; expected 1 to 200 characters without control characters`)
 }
 
 // control characters and lone surrogates: what one of the stores cannot keep in a name

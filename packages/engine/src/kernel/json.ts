@@ -4,15 +4,36 @@ import { LeaseholdError } from './errors.ts'
 
 export const DEPTH_MAX = 500
 
-/** A plain, detached copy of `value`; throws `not_serializable` naming the path of what JSON cannot carry. */
-export const plain = (value: unknown): unknown => copy(value, '$', 0, [])
+/** Bytes that the rest of a value may still take. */
+interface Room {
+  readonly most: number
+  left: number
+}
 
-/** JSON text of `value`; undefined (a function that returns nothing) is null text. */
-export const encode = (value: unknown): string | null => {
+/** A plain, detached copy of `value`; throws `not_serializable` naming the path of what JSON cannot carry. */
+export const plain = (value: unknown, most = Number.POSITIVE_INFINITY): unknown =>
+  copy(value, '$', 0, [], { most, left: most })
+
+/**
+ * JSON text of `value`; undefined (a function that returns nothing) is null text. What is sure to take more than `most`
+ * bytes is refused as `payload_too_large` as soon as that is sure, so that it is neither walked nor copied to its end.
+ */
+export const encode = (value: unknown, most = Number.POSITIVE_INFINITY): string | null => {
   if (value === undefined) return null
+  if (typeof value === 'string') takes({ most, left: most }, value.length + 2)
   if (value === null || typeof value === 'boolean' || typeof value === 'string')
     return JSON.stringify(value)
-  return JSON.stringify(plain(value))
+  return JSON.stringify(plain(value, most))
+}
+
+const takes = (room: Room, bytes: number): void => {
+  room.left -= bytes
+  if (room.left >= 0) return
+  throw new LeaseholdError(
+    'payload_too_large',
+    `the value has more than ${room.most} bytes, which is the limit. Store it elsewhere and pass a reference`,
+    { limit: room.most },
+  )
 }
 
 export const decode = (text: string | null | undefined): unknown =>
@@ -77,13 +98,17 @@ const set = (target: Record<string, unknown>, key: string, value: unknown): void
 const refused = (path: string, what: string): LeaseholdError =>
   new LeaseholdError(
     'not_serializable',
-    `${path} is ${what}, which JSON cannot carry; return plain JSON values`,
-    { path, what },
+    `${shortened(path)} is ${what}, which JSON cannot carry; return plain JSON values`,
+    { path: shortened(path), what },
   )
 
-function copy(value: unknown, path: string, depth: number, seen: object[]): unknown {
+const shortened = (path: string): string => (path.length <= 300 ? path : `${path.slice(0, 300)}…`)
+
+function copy(value: unknown, path: string, depth: number, seen: object[], room: Room): unknown {
   switch (typeof value) {
     case 'string':
+      takes(room, value.length + 2)
+      return value
     case 'boolean':
       return value
     case 'number':
@@ -98,24 +123,32 @@ function copy(value: unknown, path: string, depth: number, seen: object[]): unkn
     case 'symbol':
       throw refused(path, 'a symbol')
     case 'object':
-      return value === null ? null : copyObject(value, path, depth, seen)
+      return value === null ? null : copyObject(value, path, depth, seen, room)
   }
 }
 
-function copyObject(value: object, path: string, depth: number, seen: object[]): unknown {
+function copyObject(
+  value: object,
+  path: string,
+  depth: number,
+  seen: object[],
+  room: Room,
+): unknown {
   if (depth >= DEPTH_MAX) throw refused(path, `nested more than ${DEPTH_MAX} deep`)
   if (seen.includes(value)) throw refused(path, 'a cycle')
   seen.push(value)
   try {
     if (Array.isArray(value)) {
       const out: unknown[] = []
-      for (let i = 0; i < value.length; i++)
-        out.push(copy(value[i], `${path}[${i}]`, depth + 1, seen))
+      for (let i = 0; i < value.length; i++) {
+        takes(room, 2)
+        out.push(copy(value[i], `${path}[${i}]`, depth + 1, seen, room))
+      }
       return out
     }
     const toJSON: unknown = reading(value, 'toJSON', path)
     if (typeof toJSON === 'function')
-      return copy(calling(value, toJSON as () => unknown, path), path, depth + 1, seen)
+      return copy(calling(value, toJSON as () => unknown, path), path, depth + 1, seen, room)
     const prototype: unknown = Object.getPrototypeOf(value)
     if (
       prototype !== Object.prototype &&
@@ -126,7 +159,9 @@ function copyObject(value: object, path: string, depth: number, seen: object[]):
     const out: Record<string, unknown> = {}
     for (const key of Object.keys(value)) {
       const item = reading(value, key, path)
-      if (item !== undefined) set(out, key, copy(item, childPath(path, key), depth + 1, seen))
+      if (item === undefined) continue
+      takes(room, key.length + 4)
+      set(out, key, copy(item, childPath(path, key), depth + 1, seen, room))
     }
     return out
   } finally {

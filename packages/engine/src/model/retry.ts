@@ -1,6 +1,7 @@
 // Retries: exponential backoff with jitter. The decision is a pure function of the policy and of what was counted.
 import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
+import { messageOf } from '../kernel/json.ts'
 
 /** How often and how far apart a step, or a workflow, is tried. */
 export interface RetryPolicy {
@@ -36,5 +37,11 @@ export const retryFaults = (policy: RetryPolicy, where: string): string[] => {
     faults.push(`${where}.maxAttempts is ${tries}; expected a whole number of 1 or more`)
   if (policy.factor !== undefined && !(policy.factor >= 1 && Number.isFinite(policy.factor)))
     faults.push(`${where}.factor is ${policy.factor}; expected a number of 1 or more`)
+  for (const [name, value] of Object.entries({ base: policy.base, max: policy.max }))
+    try {
+      if (value !== undefined) milliseconds(value, `${where}.${name}`)
+    } catch (error) {
+      faults.push(messageOf(error))
+    }
   return faults
 }

@@ -56,7 +56,10 @@ export interface Hand {
   claim(most?: number): Promise<readonly ClaimedRun[]>
   /** The claim as it was asked for, to be sent again under its number. */
   claimNumbered(claim: number, most?: number): ReturnType<ExecutorPort['claim']>
-  write(claimed: Held, write: Omit<AttemptWrite, 'run' | 'attempt' | 'entries'> & { entries?: readonly Entry[] }): Promise<WriteAnswer>
+  write(
+    claimed: Held,
+    write: Omit<AttemptWrite, 'run' | 'attempt' | 'entries'> & { entries?: readonly Entry[] },
+  ): Promise<WriteAnswer>
   end(claimed: Held, end: EndReport): Promise<WriteAnswer>
   renew(more?: Partial<RenewRequest>): Promise<RenewAnswer>
   close(): Promise<void>
@@ -73,7 +76,9 @@ export interface Process {
   around: (<T>(name: keyof ExecutorPort, call: () => Promise<T>) => Promise<T>) | null
 }
 
-export interface ProcessOptions extends Partial<Omit<ExecutorOptions, 'port' | 'ports' | 'workflows'>> {
+export interface ProcessOptions extends Partial<
+  Omit<ExecutorOptions, 'port' | 'ports' | 'workflows'>
+> {
   readonly embedded?: boolean
   /** How far its wall clock is off, in milliseconds. */
   readonly skew?: number
@@ -89,9 +94,16 @@ export interface Bench {
   now(): number
   /** The wall clock of the store jumps by so much; monotonic time goes on. */
   jump(ms: number): void
-  hand(workflows: readonly AnyWorkflow[], options?: { embedded?: boolean; labels?: readonly string[] }): Promise<Hand>
+  hand(
+    workflows: readonly AnyWorkflow[],
+    options?: { embedded?: boolean; labels?: readonly string[] },
+  ): Promise<Hand>
   process(workflows: readonly AnyWorkflow[], options?: ProcessOptions): Promise<Process>
-  start(workflow: AnyWorkflow | string, input?: unknown, more?: Partial<StartCommand>): Promise<string>
+  start(
+    workflow: AnyWorkflow | string,
+    input?: unknown,
+    more?: Partial<StartCommand>,
+  ): Promise<string>
   get(run: string): Promise<RunView>
   attempts(run: string): ReturnType<typeof inspect.attempts>
   journal(run: string): Promise<Entry[]>
@@ -113,8 +125,10 @@ export interface Bench {
   close(): Promise<void>
 }
 
-export const definitionOnly = (name: string, more: Partial<Parameters<typeof workflow>[0] & object> = {}): AnyWorkflow =>
-  workflow({ name, ...more }, () => undefined)
+export const definitionOnly = (
+  name: string,
+  more: Partial<Parameters<typeof workflow>[0] & object> = {},
+): AnyWorkflow => workflow({ name, ...more }, () => undefined)
 
 export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
   const clock = options.clock ?? virtualClock(START)
@@ -127,7 +141,12 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
     (event: string, facts: Readonly<Record<string, unknown>> = {}): void => {
       lines.push({ level, event, facts })
     }
-  const log: Log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') }
+  const log: Log = {
+    debug: say('debug'),
+    info: say('info'),
+    warn: say('warn'),
+    error: say('error'),
+  }
   const timers = clock.timers()
   const ports: Ports = { time, timers, random, ids: mintIds(clock.time, random), log }
   const opened = await openOnSqlite({
@@ -197,10 +216,13 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
           if (!answer.ok) throw new Error(answer.message)
           return (answer satisfies ClaimOk).runs
         },
-        claimNumbered: (claim, most = 10) => port.claim({ session: id, claim, most, except: [], waitMs: 0 }),
-        write: (claimed, write) => port.write(id, { entries: [], ...write, run: claimed.run, attempt: claimed.attempt }),
+        claimNumbered: (claim, most = 10) =>
+          port.claim({ session: id, claim, most, except: [], waitMs: 0 }),
+        write: (claimed, write) =>
+          port.write(id, { entries: [], ...write, run: claimed.run, attempt: claimed.attempt }),
         end: (claimed, end) => hand.write(claimed, { end }),
-        renew: (more = {}) => port.renew({ session: id, draining: false, status: null, letGo: [], ...more }),
+        renew: (more = {}) =>
+          port.renew({ session: id, draining: false, status: null, letGo: [], ...more }),
         async close() {
           await port.close({ session: id, reason: 'test' })
         },
@@ -224,15 +246,21 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
       const port: ExecutorPort = {
         register: (request) => call('register', () => through.register(request)),
         claim: (request, signal) => call('claim', () => through.claim(request, signal)),
-        journal: (session, run, after) => call('journal', () => through.journal(session, run, after)),
+        journal: (session, run, after) =>
+          call('journal', () => through.journal(session, run, after)),
         write: (session, write) => call('write', () => through.write(session, write)),
         renew: (request) => call('renew', () => through.renew(request)),
         close: (request) => call('close', () => through.close(request)),
-        listen: (session, tell) => through.listen(session, (told) => !state.dead && !made.cut && tell(told)),
+        listen: (session, tell) =>
+          through.listen(session, (told) => !state.dead && !made.cut && tell(told)),
       }
       const executor = makeExecutor({
         port,
-        ports: { ...ports, timers: own, time: { now: () => clock.time.now() + skew, mono: () => clock.time.mono() } },
+        ports: {
+          ...ports,
+          timers: own,
+          time: { now: () => clock.time.now() + skew, mono: () => clock.time.mono() },
+        },
         workflows,
         ...more,
       })
@@ -293,9 +321,13 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
     },
     dump() {
       const tables = db
-        .prepare("select name from sqlite_master where type = 'table' and name not in ('sweeps') order by name")
+        .prepare(
+          "select name from sqlite_master where type = 'table' and name not in ('sweeps') order by name",
+        )
         .all() as { name: string }[]
-      return JSON.stringify(tables.map(({ name }) => [name, db.prepare(`select * from ${name}`).all()]))
+      return JSON.stringify(
+        tables.map(({ name }) => [name, db.prepare(`select * from ${name}`).all()]),
+      )
     },
     used: (key) =>
       bench.count(
@@ -304,10 +336,16 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
             and (r.slot_state = 3 or r.slot_state = case l.mode when 'whole_run' then 1 else 2 end)`,
         key,
       ),
-    count: (sql, ...params) => db.prepare(sql).pluck().get(...params) as number,
+    count: (sql, ...params) =>
+      db
+        .prepare(sql)
+        .pluck()
+        .get(...params) as number,
     fail(when, condition = '1') {
       const name = `broken_${++triggers}`
-      db.exec(`create temp trigger ${name} before ${when} when ${condition} begin select raise(abort, 'broken on purpose'); end`)
+      db.exec(
+        `create temp trigger ${name} before ${when} when ${condition} begin select raise(abort, 'broken on purpose'); end`,
+      )
       return () => void db.exec(`drop trigger if exists ${name}`)
     },
     async close() {
@@ -332,7 +370,12 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
 }
 
 /** An entry of the journal as a scripted holder writes it. */
-export const entry = (n: number, key: string, output: unknown = null, kind: Entry['kind'] = 'step'): Entry => ({
+export const entry = (
+  n: number,
+  key: string,
+  output: unknown = null,
+  kind: Entry['kind'] = 'step',
+): Entry => ({
   n,
   key,
   kind,
@@ -341,7 +384,10 @@ export const entry = (n: number, key: string, output: unknown = null, kind: Entr
   error: null,
 })
 
-export const complete = (output: unknown = null): EndReport => ({ kind: 'complete', output: encode(output) })
+export const complete = (output: unknown = null): EndReport => ({
+  kind: 'complete',
+  output: encode(output),
+})
 export const failed = (message: string, retryInMs?: number): EndReport => ({
   kind: 'fail',
   reason: 'error',
