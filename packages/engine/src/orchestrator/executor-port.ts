@@ -165,7 +165,11 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
         )
       const asked = await laneWithWork(engine, request, what, signal)
       const answer = await engine.store.run((tx) =>
-        claim(tx, { ...request, lanes: asked }, settings),
+        claim(
+          tx,
+          { ...request, serves: lanes.served(request.session, what), lanes: asked },
+          settings,
+        ),
       )
       if (!answer.ok) {
         if (answer.code === 'session_ended') known.delete(request.session)
@@ -211,9 +215,7 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
     },
 
     async close(request) {
-      const { handedBack } = await engine.act((tx, context) =>
-        closeSession(tx, request, context),
-      )
+      const { handedBack } = await engine.act((tx, context) => closeSession(tx, request, context))
       known.delete(request.session)
       return { ok: true, handedBack }
     },
@@ -234,7 +236,8 @@ const laneWithWork = (
       .look(request.session, what)
       .filter(({ lane }) => !request.only || request.only.includes(parseLane(lane).workflow))
   const found = look()
-  if (found.length > 0 || request.waitMs <= 0 || signal?.aborted === true) return Promise.resolve(found)
+  if (found.length > 0 || request.waitMs <= 0 || signal?.aborted === true)
+    return Promise.resolve(found)
   return new Promise((resolve) => {
     const done = (lanes: LanePlace[]): void => {
       cancel()
@@ -251,4 +254,3 @@ const laneWithWork = (
     signal?.addEventListener('abort', onAbort, { once: true })
   })
 }
-

@@ -28,6 +28,8 @@ export interface Lanes {
   add(lane: string): void
   /** A run at this place became claimable. */
   wake(lane: string, at: Place): void
+  /** The lanes that this session serves. */
+  served(session: string, serves: Serves): readonly string[]
   /** The lanes that this session serves and that may hold something, in an order that goes round. */
   look(session: string, serves: Serves): LanePlace[]
   /** What a claim of these lanes found. */
@@ -75,6 +77,7 @@ export const makeLanes = (): Lanes => {
       if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
         state.from = at
     },
+    served: (session, what) => matching(session, what).map(({ lane }) => lane),
     look(session, what) {
       const mine = matching(session, what).filter((lane) => lane.maybe)
       turn += 1

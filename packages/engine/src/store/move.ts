@@ -326,7 +326,7 @@ const claimLane = sql<ClaimRow>(
      select r.id from runs r
       where r.lane = $3 and r.status = 'queued' and (r.rank, r.id) >= ($4, $5) and r.suspect_since is null and ${MAY}
         and not exists (select 1 from runs h where h.session = $1 and h.suspect_since is not null)
-        and not exists (select 1 from runs w where w.lane = $3 and w.suspect_since < {now} - $7 and w.status = 'queued')
+        and not exists (select 1 from runs w where w.suspect_since < {now} - $7 and w.status = 'queued' and w.lane in (select x.lane from {rows $9 as x: lane text}))
         and r.id not in (select x.run from {rows $8 as x: run text})
       order by r.lane, r.rank, r.id
       limit (select case when c.n < $6 then $6 - c.n else 0 end from (select count(*) as n from runs h where h.session = $1 and h.claim = $2) c) {lock r skip})
@@ -358,6 +358,8 @@ export interface LaneClaim {
   readonly from: { readonly rank: number; readonly id: string }
   /** Runs in all that the claim may hold, over all its lanes. */
   readonly most: number
+  /** Every lane that the session serves: a suspect run that is due too long in one of them empties the session. */
+  readonly serves: readonly string[]
   /** How long a suspect run may be due before sessions empty themselves for it. */
   readonly suspectMs: number
   readonly except: readonly string[]
@@ -377,6 +379,7 @@ export const claimStatements = (claim: LaneClaim): [Statement<ClaimRow>, Stateme
       claim.most,
       claim.suspectMs,
       except,
+      rows(claim.serves.map((lane) => ({ lane }))),
     ),
   ]
 }

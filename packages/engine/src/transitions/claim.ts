@@ -19,6 +19,8 @@ export interface ClaimCommand {
   readonly claim: number
   readonly most: number
   readonly except: readonly string[]
+  /** Every lane that the session serves, also those in which it does not look now. */
+  readonly serves: readonly string[]
   /** Where to look, in this order, each from the lowest place that may still be queued. */
   readonly lanes: readonly {
     readonly lane: string
@@ -92,6 +94,7 @@ export function* claim(
       lane,
       from,
       most: command.most,
+      serves: command.serves,
       suspectMs: SUSPECT_DUE_MS,
       except: command.except,
     }),

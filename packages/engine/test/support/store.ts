@@ -209,7 +209,7 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
       throw new Error('the loops never come to rest')
     },
     pass: async (...names) => void (await pass(...names)),
-    later: (ms) => clock.moveTo(clock.time.now() + ms),
+    later: (ms) => clock.moveTo(clock.time.mono() + ms),
     async kill(dead) {
       await engine.store.run((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
       await pass('reap-sessions')

@@ -110,12 +110,12 @@ export const endSession = (
 const endLapsed = sql<{ id: string; evidence: string }>(
   'sessions.end_lapsed',
   `update sessions set state = 'ended', ended_at = {now}, end_reason = 'lease_lapsed',
-          evidence = 'the lease lapsed ' || ({now} - lease_until) || ' ms before the sweep looked; last renewed at ' || renewed_at
-    where ended_at is null and lease_until is not null and lease_until < {now} returning id, evidence`,
+          evidence = 'the lease lapsed ' || cast({now} - lease_until as bigint) || ' ms before the sweep looked; last renewed at ' || renewed_at
+    where ended_at is null and lease_until is not null and lease_until < {now} and lease_until < $1 returning id, evidence`,
 )
-/** Ends every session whose lease has lapsed by the store's clock, with the evidence. */
-export const endLapsedSessions = (): Statement<{ id: string; evidence: string }> =>
-  statement(endLapsed)
+/** Ends every session whose lease has lapsed by the store's clock, and had at this instant, with the evidence. */
+export const endLapsedSessions = (at: number): Statement<{ id: string; evidence: string }> =>
+  statement(endLapsed, at)
 
 const endEmbedded = sql<{ id: string }>(
   'sessions.end_embedded',
@@ -130,7 +130,8 @@ const endAll = sql<{ id: string }>(
   `update sessions set state = 'ended', ended_at = {now}, end_reason = 'restored', evidence = $1 where ended_at is null returning id`,
 )
 /** Ends every session: the store was restored, and who held what then may hold something else now. */
-export const endAllSessions = (evidence: string): Statement<{ id: string }> => statement(endAll, evidence)
+export const endAllSessions = (evidence: string): Statement<{ id: string }> =>
+  statement(endAll, evidence)
 
 const recount = sql<{ id: string }>(
   'sessions.recount',
