@@ -1,6 +1,7 @@
 // The server as one function from request to response, made from the route table: who may, what fits its schema, once for
 // each command, and every refusal as a problem document. It opens no socket and knows no platform.
 import { Hono } from 'hono'
+import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { codes } from '../kernel/codes.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
@@ -55,6 +56,8 @@ const ENVELOPE = 64 * 1024
 export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handler => {
   const { ports, settings } = engine
   const stopping = new AbortController()
+  // one listener for each request that waits
+  setMaxListeners(0, stopping.signal)
   const enter = gate(options.tokens ?? [])
   let draining = false
   let inFlight = 0
@@ -119,11 +122,14 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     const command = commandOf(request, name, body.text)
     if (command !== null && 'ok' in command) return problemResponse(command)
     let replayed = false
-    const leave = linked(stopping.signal, request.signal)
+    let leave: ReturnType<typeof linked> | undefined
     const asked: Asked<Route> = {
       ...parsed,
       actor,
-      signal: leave.signal,
+      get signal() {
+        leave ??= linked(stopping.signal, request.signal)
+        return leave.signal
+      },
       lastEventId: request.headers.get('last-event-id'),
       command,
       async once<T>(transition: Transition<T>): Promise<Outcome<T>> {
@@ -134,7 +140,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       stream: (source) => eventStream(source, ports.timers, stopping.signal),
     }
     const answer = answers[name] as unknown as (asked: Asked<Route>) => Promise<unknown>
-    const reply = await answer(asked).finally(leave.release)
+    const reply = await answer(asked).finally(() => leave?.release())
     const more = replayed ? { [REPLAYED_HEADER]: 'true' } : {}
     if (reply instanceof Response) return reply
     const outcome = reply as Outcome<object>
@@ -148,11 +154,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     try {
       return await answer()
     } catch (error) {
-      if (error instanceof LeaseholdError)
-        return problemResponse(
-          { code: error.code, message: error.message, detail: error.detail },
-          error.code in RETRY ? { 'retry-after': '1' } : {},
-        )
+      if (error instanceof LeaseholdError) return problemResponse(error)
       ports.log.error('request.defect', { error })
       options.onDefect?.(error)
       return problemResponse({
@@ -223,8 +225,6 @@ let made: Record<string, unknown> | undefined
 /** The OpenAPI document, made when it is first asked for. */
 const document = (): Record<string, unknown> => (made ??= openApi())
 
-const RETRY = { store_unavailable: 1, store_busy: 1, store_full: 1, draining: 1 }
-
 const parse = (
   route: Route,
   request: Request,
@@ -286,6 +286,7 @@ const problemResponse = (
   jsonResponse(problemOf(code, message, detail), codes[code].status, {
     'content-type': PROBLEM_TYPE,
     ...(code === 'unauthorized' ? { 'www-authenticate': 'Bearer' } : {}),
+    ...(codes[code].status === 429 || codes[code].status === 503 ? { 'retry-after': '1' } : {}),
     ...headers,
   })
 

@@ -19,7 +19,13 @@ export const readBody = async (request: Request, limit: number): Promise<ReadBod
   const declared = request.headers.get('content-length')
   if (declared !== null && Number(declared) > limit) return tooLarge(Number(declared))
   // the platform reads no more than was declared
-  const text = declared === null ? await readText(request, limit) : await request.text()
+  const text = await (declared === null ? readText(request, limit) : request.text()).catch(
+    () => null,
+  )
+  if (text === null)
+    return refuse('invalid_request', 'the body did not arrive whole; send the request again', {
+      faults: [{ path: '$', message: 'did not arrive whole' }],
+    })
   if (typeof text !== 'string') return tooLarge(text.bytes)
   if (text.trim() === '') return { ok: true, text, value: {} }
   try {

@@ -3,10 +3,12 @@
 import { z } from 'zod'
 import { firstReasons } from '../model/attempt.ts'
 import { entryKinds } from '../model/work.ts'
-import { instant, json, jsonText, maybe, ms, name, whole } from './values.ts'
+import { instant, json, jsonText, maybe, name, whole } from './values.ts'
 
 const text = z.string().max(4_000)
 const key = z.string().min(1).max(2_000)
+/** Delays may be the outcome of a jitter. */
+const ms = z.number().min(0).max(1e15)
 const duration = z.union([z.number(), z.string().max(100)])
 
 const definition = z

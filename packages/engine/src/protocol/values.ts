@@ -19,7 +19,7 @@ export const instant = z
   .number()
   .int()
   .describe('Milliseconds since the epoch, on the store’s clock')
-export const ms = z.number().min(0).max(1e15).describe('Milliseconds')
+export const ms = z.number().int().min(0).max(1e15).describe('Milliseconds')
 export const whole = z.number().int()
 export const json = z.unknown().describe('Any JSON value')
 /** JSON as text, as executors send and get it. */

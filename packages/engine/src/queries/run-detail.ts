@@ -29,8 +29,6 @@ import {
 const JOURNAL_PAGE = 200
 const FAMILY_MAX = 200
 
-export type RunDetail = NonNullable<ReturnType<typeof runDetail> extends Steps<infer T> ? T : never>
-
 export function* runDetail(_tx: Tx, id: string) {
   const [[row], [payload], attempts, steps, waits, approvals, signals, events, family, receipts] =
     yield* ask(

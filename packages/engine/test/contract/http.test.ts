@@ -2,6 +2,8 @@
 import { afterEach, expect, test } from 'vitest'
 import type { Handler, HandlerOptions } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
+import type { Route } from '../../src/protocol/route.ts'
+import { routes } from '../../src/protocol/routes.ts'
 import type { Hands, TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
 import type { TestPorts } from '../support/ports.ts'
@@ -305,4 +307,147 @@ test('OPS-06 a draining server refuses work, says so to probes, and is safe to k
   expect(refused).toMatchObject({ status: 503, body: { code: 'draining' } })
   expect((await send(handler, 'GET', '/readyz')).status).toBe(503)
   expect((await send(handler, 'GET', '/drainz')).body).toEqual({ safe: true, inFlight: 0 })
+})
+
+test('SEC-02 every route but the public ones asks for a token, and refuses one of another role', async () => {
+  const { handler } = await world({
+    tokens: [
+      { token: 'v', role: 'viewer' },
+      { token: 'o', role: 'operator' },
+      { token: 'e', role: 'executor' },
+    ],
+  })
+  const rightful = { viewer: 'v', operator: 'o', executor: 'e' } as const
+  for (const [name, entry] of Object.entries(routes)) {
+    const route: Route = entry
+    const path = route.path.replace(/:\w+/g, 'x')
+    const status = async (token: string | null): Promise<number> => {
+      const response = await handler.fetch(
+        new Request(`http://elsewhere.example${path}`, {
+          method: route.method,
+          headers: token === null ? {} : { authorization: `Bearer ${token}` },
+          ...(route.method === 'GET' || route.method === 'DELETE' ? {} : { body: '{' }),
+        }),
+      )
+      await response.body?.cancel()
+      return response.status
+    }
+    if (route.role === 'public') {
+      expect([name, await status(null)]).not.toEqual([name, 401])
+      continue
+    }
+    const wrong = route.role === 'executor' ? 'o' : route.role === 'operator' ? 'v' : 'e'
+    expect([name, await status(null)]).toEqual([name, 401])
+    expect([name, await status('guess')]).toEqual([name, 401])
+    expect([name, await status(wrong)]).toEqual([name, 403])
+    expect([401, 403]).not.toContain(await status(rightful[route.role]))
+  }
+})
+
+test('SEC-05 hostile ids, keys and cursors are data', async () => {
+  const { handler, port, hands: executor } = await world()
+  const odd = `a/b%2F?#'";--<b>`
+  const run = `run_${odd}`
+  expect((await send(handler, 'POST', '/v1/runs', { workflow: 'hello', id: run })).status).toBe(200)
+  const path = `/v1/runs/${encodeURIComponent(run)}`
+  expect((await send(handler, 'GET', path)).body).toMatchObject({ run: { id: run } })
+  const [claimed] = await executor.claim()
+  await port.write('ses_1', {
+    run,
+    attempt: claimed?.attempt ?? 0,
+    entries: [],
+    waits: [{ key: odd, kind: 'approval', approval: { prompt: odd, data: null, deciders: [] } }],
+    end: { kind: 'suspend', keys: [odd] },
+  })
+  const approval = encodeURIComponent(`${run}:${odd}`)
+  expect(
+    await send(handler, 'POST', `/v1/approvals/${approval}/decide`, { decision: 'approved' }),
+  ).toMatchObject({ status: 200, body: { run, decision: 'approved' } })
+  for (const query of ['cursor=%00', `text=${encodeURIComponent(odd)}`, 'label=%25', 'owner=%F0'])
+    expect((await send(handler, 'GET', `/v1/runs?${query}`)).status).toBe(200)
+  expect((await send(handler, 'GET', '/v1/runs/%E0%A4%A')).status).toBe(404)
+  const slot = await send(handler, 'PUT', `/v1/slots/${encodeURIComponent(odd)}`, { value: 3 })
+  expect(slot.body).toMatchObject({ slot: { key: odd, value: 3, updatedBy: 'api' } })
+  const deep = await send(
+    handler,
+    'POST',
+    '/v1/runs',
+    `{"workflow":"hello","input":${'['.repeat(5_000)}${']'.repeat(5_000)}}`,
+  )
+  expect(deep).toMatchObject({ status: 422, body: { code: 'not_serializable' } })
+})
+
+test('SLOT-01 a full limit with the policy to reject lists its holders', async () => {
+  const { handler, port } = await world()
+  await hands(port, 'ses_2', [
+    definition('only', { limits: [{ key: 'x:{id}', value: 1, policy: 'reject' }] }),
+  ])
+  const start = () => send(handler, 'POST', '/v1/runs', { workflow: 'only', input: { id: '7' } })
+  const first = await start()
+  const second = await start()
+  expect(second.status).toBe(429)
+  expect(second.headers.get('retry-after')).toBe('1')
+  expect(second.body).toMatchObject({
+    code: 'limit_full',
+    limit: 'x:7',
+    value: 1,
+    holders: [{ run: first.body['id'], status: 'queued' }],
+  })
+  const slot = await send(handler, 'GET', '/v1/slots/x%3A7')
+  expect(slot.body).toMatchObject({
+    slot: { key: 'x:7', value: 1, used: 1, waiters: 0 },
+    holders: [{ run: first.body['id'] }],
+    line: [],
+  })
+})
+
+test('OPS-01 operators see and set limits, pauses, versions, queues, executors and sweeps', async () => {
+  const { handler, engine } = await world()
+  await send(handler, 'POST', '/v1/runs', { workflow: 'hello' })
+  const queues = await send(handler, 'GET', '/v1/queues')
+  expect(queues.body['queues']).toMatchObject([{ queue: 'default', depth: 1, paused: null }])
+  await send(handler, 'POST', '/v1/pauses', { kind: 'workflow', name: 'hello', why: 'deploy' })
+  expect((await send(handler, 'GET', '/v1/pauses')).body).toMatchObject({
+    pauses: [{ kind: 'workflow', name: 'hello', pausedBy: 'api', why: 'deploy', until: null }],
+  })
+  expect((await send(handler, 'DELETE', '/v1/pauses/workflow/hello')).status).toBe(200)
+  expect((await send(handler, 'DELETE', '/v1/pauses/workflow/hello')).status).toBe(409)
+  expect(
+    await send(handler, 'POST', '/v1/workflows/hello/current', { version: '9' }),
+  ).toMatchObject({ status: 404, body: { code: 'unknown_workflow' } })
+  expect(
+    (await send(handler, 'POST', '/v1/workflows/hello/current', { version: '1' })).body,
+  ).toEqual({
+    name: 'hello',
+    currentVersion: '1',
+  })
+  expect((await send(handler, 'GET', '/v1/workflows')).body['workflows']).toContainEqual(
+    expect.objectContaining({ name: 'hello', currentVersion: '1' }),
+  )
+  expect((await send(handler, 'GET', '/v1/executors')).body['executors']).toMatchObject([
+    { id: 'ses_1', state: 'live', held: 0, capacity: 100 },
+  ])
+  await send(handler, 'PUT', '/v1/slots/global', { value: 1 })
+  expect(engine.catalog.globalLimit).toBe(true)
+  await send(handler, 'POST', '/v1/runs', { workflow: 'hello' })
+  expect((await send(handler, 'GET', '/v1/slots/global')).body).toMatchObject({
+    slot: { used: 1, operatorValue: 1 },
+  })
+  expect((await send(handler, 'GET', '/v1/audit')).body).toMatchObject({ healthy: true })
+  expect((await send(handler, 'GET', '/v1/sweeps')).body).toMatchObject({ sweeps: [] })
+})
+
+test('OPS-01 the document, the page and the dashboard are served', async () => {
+  const { handler } = await world({ dashboard: new URL(import.meta.url).pathname })
+  const text = async (path: string) => {
+    const response = await handler.fetch(new Request(`http://localhost${path}`))
+    return [response.status, response.headers.get('content-type'), await response.text()] as const
+  }
+  const [status, type, document] = await text('/openapi.json')
+  expect([status, type]).toEqual([200, 'application/json; charset=utf-8'])
+  expect(document).toContain('"openapi":"3.1.0"')
+  expect((await text('/docs'))[1]).toBe('text/html; charset=utf-8')
+  expect((await text('/'))[2]).toContain('the dashboard are served')
+  const without = await world()
+  expect((await send(without.handler, 'GET', '/')).body).toMatchObject({ code: 'unknown_route' })
 })
