@@ -27,7 +27,7 @@ const notPortable: [RegExp, string][] = [
   [/->>?|@>|<@/, 'JSON is opaque text: what is queried gets a column'],
   [
     /\bany\s*\(|\bunnest\s*\(|\barray\s*\[|\b(text|integer|int|bigint|jsonb?)\s*\[\s*\]/i,
-    'a batch is one JSON parameter opened by the {rows} clause',
+    'a batch is one parameter opened by the {rows} clause',
   ],
   [
     /\bas\s+((not\s+)?materialized\s+)?\(\s*(update|insert|delete)\b/i,

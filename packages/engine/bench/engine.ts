@@ -39,7 +39,8 @@ export const startAll = async (
     const part = Array.from({ length: Math.min(500, count - done) }, () => ({
       command: { id: ports.ids.next('run'), workflow, input: '{"n":1}' },
     }))
-    for (const answer of await engine.startMany(part)) if (!answer.ok) throw new Error(answer.message)
+    for (const answer of await engine.startMany(part))
+      if (!answer.ok) throw new Error(answer.message)
   }
 }
 
@@ -54,7 +55,10 @@ export const counting = (port: ExecutorPort, ended: () => void): ExecutorPort =>
 })
 
 /** A promise and the function that settles it. */
-export const signal = <T = void>(): { readonly came: Promise<T>; readonly give: (value: T) => void } => {
+export const signal = <T = void>(): {
+  readonly came: Promise<T>
+  readonly give: (value: T) => void
+} => {
   let give: (value: T) => void = () => undefined
   const came = new Promise<T>((resolve) => {
     give = resolve

@@ -88,7 +88,11 @@ const idle = (dir: string, count: number): Figures => {
     if (taken) done.run(taken.id, taken.fence)
     ended.push(elapsed())
   }
-  return { p50: percentile(begun, 0.5), p99: percentile(begun, 0.99), result: percentile(ended, 0.5) }
+  return {
+    p50: percentile(begun, 0.5),
+    p99: percentile(begun, 0.99),
+    result: percentile(ended, 0.5),
+  }
 }
 
 export const limits: Readonly<

@@ -5,5 +5,6 @@ import { ours } from './ours.ts'
 const [side = '', figure = '', n = '', dir = ''] = process.argv.slice(2)
 const measure = { ours, limit: limits }[side]?.[figure]
 if (!measure) throw new Error(`there is no measurement ${side} ${figure}`)
-process.stdout.write(`${JSON.stringify(await measure(dir, Number(n)))}\n`)
+const figures = await measure(dir, Number(n))
+process.stdout.write(`${JSON.stringify(figures)}\n`)
 process.exit(0)

@@ -2,7 +2,13 @@
 // gets their rows. The driver runs it: synchronously on SQLite, one round trip an ask on PostgreSQL.
 import { Defect } from '../kernel/errors.ts'
 
-export type Param = string | number | null
+export type Param = string | number | null | Batch
+
+/** Rows as one parameter, which `{rows}` opens. As text it is their JSON; the SQLite driver reads the items themselves. */
+export interface Batch {
+  readonly items: readonly object[]
+  toString(): string
+}
 
 /** One SQL text for both databases; `R` is the shape of its rows. */
 export interface Sql<R> {
@@ -42,8 +48,15 @@ export const sql = <R>(name: string, text: string): Sql<R> => ({
 /** `statement(sql, …params)`: the text with its values. */
 export const statement = <R>(text: Sql<R>, ...params: readonly Param[]): Statement<R> => ({
   sql: text,
-  params,
+  params: params.some(isUnfit) ? params.map(keepable) : params,
 })
+
+// What one of the databases cannot keep in a text: NUL and lone surrogates. Names are refused for them long before, and
+// payloads carry them escaped; what is left are sentences for people.
+const UNFIT = /[\u0000\ud800-\udfff]/u
+const isUnfit = (value: unknown): value is string => typeof value === 'string' && UNFIT.test(value)
+const keepable = <T>(value: T): T | string =>
+  isUnfit(value) ? value.replace(new RegExp(UNFIT, 'gu'), '\ufffd') : value
 
 /** Runs statements in order, in one round trip, inside the transaction; answers the rows of each. */
 export function* ask<const S extends readonly Statement[]>(...statements: S): Steps<RowsOf<S>> {
@@ -62,8 +75,15 @@ export function* within<T>(steps: Steps<T>): Steps<T> {
   return step.value
 }
 
-/** A batch as the one JSON parameter that `{rows}` opens. */
-export const rows = (items: readonly object[]): string => JSON.stringify(items)
+/** A batch as the one parameter that `{rows}` opens. */
+export const rows = (items: readonly object[]): Batch => {
+  const kept = items.some((item) => Object.values(item).some(isUnfit))
+    ? items.map((item) =>
+        Object.fromEntries(Object.entries(item).map(([name, value]) => [name, keepable(value)])),
+      )
+    : items
+  return { items: kept, toString: () => JSON.stringify(kept) }
+}
 
 /** Where the fence was read under the lock, a write that misses its row is our own mistake. */
 export const wrote = (found: readonly unknown[], expected: number, what: string): void => {

@@ -3,7 +3,7 @@
 import Database from 'better-sqlite3'
 import { Defect, Fault } from '../kernel/errors.ts'
 import type { Time } from '../kernel/time.ts'
-import { sqliteText } from './dialect.ts'
+import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
 import type { Sql, Statement, Steps, Tx } from './sql.ts'
 import type { Store, Tap } from './store.ts'
 
@@ -21,14 +21,33 @@ interface Options {
 /** Opens a database file, or `:memory:`; throws a Fault when it is not one. Does not migrate. */
 export const openSqlite = (file: string, time: Time, options: Options = {}): SqliteStore => {
   const db = opened(file, options)
-  const prepared = new Map<Sql<unknown>, Database.Statement>()
+  const prepared = new Map<Sql<unknown>, Prepared>()
+  const sources = new Set<string>()
+  let batches: readonly (readonly object[])[] = []
   let roundTrips = 0
 
-  const prepare = (sql: Sql<unknown>): Database.Statement => {
+  /** The table through which SQLite reads the items of a batch; its one argument is the batch's place among `batches`. */
+  const provide = (columns: readonly string[]): void => {
+    const name = rowSourceName(columns)
+    if (sources.has(name)) return
+    sources.add(name)
+    db.table(name, {
+      columns: [...columns],
+      parameters: ['batch'],
+      *rows(at: unknown) {
+        for (const item of batches[at as number] ?? [])
+          yield columns.map((column) => (item as Readonly<Record<string, unknown>>)[column])
+      },
+    })
+  }
+
+  const prepare = (sql: Sql<unknown>): Prepared => {
     let found = prepared.get(sql)
     if (!found) {
       try {
-        found = db.prepare(sqliteText(sql.text))
+        for (const columns of rowSources(sql.text)) provide(columns)
+        const statement = db.prepare(sqliteText(sql.text))
+        found = { statement, columns: statement.reader ? shaped(statement) : null }
       } catch (error) {
         throw new Defect(`${sql.name}: ${(error as Error).message}`)
       }
@@ -38,12 +57,19 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
   }
 
   const run = ({ sql, params }: Statement, now: number): readonly unknown[] => {
-    const found = prepare(sql)
+    const { statement, columns } = prepare(sql)
     const bound: Record<number, unknown> = {}
-    for (let i = 0; i < params.length; i++) bound[i + 1] = params[i]
+    const found: (readonly object[])[] = []
+    for (let i = 0; i < params.length; i++) {
+      const param = params[i]
+      const batch = typeof param === 'object' && param !== null
+      bound[i + 1] = batch ? found.push(param.items) - 1 : param
+    }
     bound[params.length + 1] = now
-    if (found.reader) return found.all(bound)
-    found.run(bound)
+    batches = found
+    if (columns)
+      return (statement.all(bound) as unknown[][]).map((values) => rowOf(columns, values))
+    statement.run(bound)
     return []
   }
 
@@ -86,6 +112,30 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
   }
 }
 
+interface Prepared {
+  readonly statement: Database.Statement
+  readonly columns: Columns | null
+}
+
+/** The names of a statement's columns, and a row of them with nothing in it yet. */
+interface Columns {
+  readonly names: readonly string[]
+  readonly empty: Readonly<Record<string, unknown>>
+}
+
+const shaped = (statement: Database.Statement): Columns => {
+  const names = statement.columns().map(({ name }) => name)
+  statement.raw(true)
+  return { names, empty: Object.fromEntries(names.map((name) => [name, null])) }
+}
+
+/** Rows that are copies of one have one shape, which costs half of what the driver's own objects do. */
+const rowOf = ({ names, empty }: Columns, values: readonly unknown[]): unknown => {
+  const row: Record<string, unknown> = { ...empty }
+  for (let i = 0; i < names.length; i++) row[names[i] as string] = values[i]
+  return row
+}
+
 const opened = (file: string, options: Options): Database.Database => {
   try {
     const db = new Database(file, { timeout: 5_000 })
@@ -94,6 +144,8 @@ const opened = (file: string, options: Options): Database.Database => {
     db.pragma('foreign_keys = ON')
     db.pragma('cache_size = -65536')
     db.pragma('temp_store = MEMORY')
+    // a batch is taken for large: it must lead each join, not be indexed for a scan of the other side
+    db.pragma('automatic_index = OFF')
     return db
   } catch (error) {
     throw translated(error, file)
