@@ -8,14 +8,14 @@ import { checkAll } from '../examples/webhooks/check.ts'
 import { deliveries } from '../examples/webhooks/deliveries.ts'
 import { startService } from '../examples/webhooks/service.ts'
 import { isMain, root } from './files.ts'
-import { commandOf, endLeftovers, portOr, startProcess } from './start/processes.ts'
+import { commandOf, endLeftovers, isUsable, portOr, startProcess } from './start/processes.ts'
 import type { Started } from './start/processes.ts'
 import { clean, database, output, readState, writeState } from './start/state.ts'
 import type { State } from './start/state.ts'
 import { makeTold } from './start/told.ts'
 
 const PORT = 7400
-const LEASE_MS = 5_000
+const LEASE_MS = 6_000
 const SLOTS = 4
 const STALLED_MS = 120_000
 
@@ -49,15 +49,16 @@ const main = async (once: boolean): Promise<number> => {
     return once ? 1 : 0
   }
   if (earlier) await endLeftovers(earlier.pids, say)
-  const resumed = earlier !== null && !earlier.finished
+  const interrupted = earlier !== null && !earlier.finished
+  const resumed = interrupted && isUsable(database)
   if (resumed) say('the last start was interrupted: going on where it was')
-  else clean()
+  else if (interrupted)
+    say('the last start was interrupted, and this build cannot use what it stored: starting clean')
+  if (!resumed) clean()
   const state: State = {
     script: process.pid,
     url: null,
     pids: [],
-    // whoever worked when the last start was interrupted may have done what nobody recorded
-    killed: resumed ? [...earlier.killed, ...earlier.pids] : [],
     batch: resumed ? earlier.batch : `batch-${Date.now()}`,
     finished: false,
   }
@@ -76,13 +77,14 @@ const main = async (once: boolean): Promise<number> => {
     return started
   }
   const service = await startService()
+  const stopExecutors = (): Promise<void> =>
+    stop([...running].filter(({ name }) => name !== 'server'))
+  /** The server last, so that executors can hand back what they hold. */
   const stopAll = async (): Promise<void> => {
-    const all = [...running].toReversed() // executors first, so that they can hand back
-    for (const each of all) each.kill('SIGTERM')
-    await Promise.race([Promise.all(all.map((each) => each.ended)), pause(30_000)])
+    await stopExecutors()
+    await stop([...running])
     service.close()
   }
-
   try {
     const port = await portOr(PORT)
     if (port === 0) say(`port ${PORT} is taken; a free one is used`)
@@ -139,38 +141,30 @@ const main = async (once: boolean): Promise<number> => {
     )
 
     const over = new AbortController()
-    asked.signal.addEventListener('abort', () => over.abort(), { once: true })
+    const end = (): void => over.abort()
+    asked.signal.addEventListener('abort', end, { once: true })
+    if (asked.signal.aborted) end()
     const decided = decideApprovals(client, over.signal)
-    const blows = disturb({
-      client,
-      executors,
-      again: executor,
-      state,
-      total: runs.length,
-      signal: over.signal,
-    })
-    const ended = await untilAllEnded(client, runs.length, over.signal)
-    const done = ended ? await blows : []
-    over.abort()
-    if (asked.signal.aborted) {
-      say('interrupted: stopping; npm start goes on where it was')
-      await stopAll()
-      return 130
-    }
+    decided.catch(end)
+    const [ended, blows] = await Promise.all([
+      untilAllEnded(client, runs.length, over.signal),
+      disturb({ client, executors, again: executor, total: runs.length, signal: over.signal }),
+    ])
+    end()
+    const approvals = await decided
+    if (!ended) throw new Error('asked to stop')
     const ok = await tellOutcome({
       client,
       runs,
-      state,
-      blows: done,
-      approvals: await decided,
+      blows,
+      approvals,
       refusedByService: service.refused(),
       tookMs: Date.now() - began,
     })
-    state.finished = ended
+    state.finished = true
     writeState(state)
 
-    for (const each of running) if (each !== server) each.kill('SIGTERM')
-    await Promise.all([...running].flatMap((each) => (each === server ? [] : [each.ended])))
+    await stopExecutors()
     if (!once) {
       say(`\nthe server stays up at ${url} until Ctrl-C; try \`npx leasehold runs --url ${url}\``)
       await new Promise<void>((resolve) => {
@@ -182,9 +176,16 @@ const main = async (once: boolean): Promise<number> => {
     await stopAll()
     return ok ? 0 : 1
   } catch (error) {
+    if (asked.signal.aborted) say('interrupted: stopping; npm start goes on where it was')
     await stopAll()
+    if (asked.signal.aborted) return 130
     throw error
   }
+}
+
+const stop = async (processes: readonly Started[]): Promise<void> => {
+  for (const each of processes) each.kill('SIGTERM')
+  await Promise.race([Promise.all(processes.map((each) => each.ended)), pause(30_000)])
 }
 
 /** Gives the approvals that the workflows ask for; what was taken back is not published. */
@@ -212,7 +213,6 @@ interface Disturbing {
   readonly client: Client
   readonly executors: readonly Executor[]
   readonly again: (name: string) => Promise<Executor>
-  readonly state: State
   readonly total: number
   readonly signal: AbortSignal
 }
@@ -222,7 +222,6 @@ const disturb = async ({
   client,
   executors,
   again,
-  state,
   total,
   signal,
 }: Disturbing): Promise<Blow[]> => {
@@ -234,12 +233,9 @@ const disturb = async ({
       return blows
     const at = Date.now()
     blows.push({ kind, session: victim.session, at })
-    if (kind !== 'SIGTERM') {
-      state.killed.push(victim.process.pid)
-      writeState(state)
-    }
     victim.process.kill(kind === 'SIGTERM' ? 'SIGTERM' : 'SIGKILL')
     const how = await victim.process.ended
+    if (signal.aborted) return blows
     say(
       `${victim.name} (process ${victim.process.pid}) got ${kind.slice(0, 7)} and ended with ${how} after ${ms(Date.now() - at)}`,
     )
@@ -308,7 +304,6 @@ const untilAllEnded = async (
 interface Outcome {
   readonly client: Client
   readonly runs: readonly string[]
-  readonly state: State
   readonly blows: readonly Blow[]
   readonly approvals: { readonly approved: number; readonly denied: number }
   readonly refusedByService: number
@@ -318,7 +313,6 @@ interface Outcome {
 const tellOutcome = async ({
   client,
   runs,
-  state,
   blows,
   approvals,
   refusedByService,
@@ -328,7 +322,6 @@ const tellOutcome = async ({
     client,
     runs,
     folder: output,
-    killed: new Set(state.killed),
   })
   const attempts = details.reduce((sum, { run }) => sum + run.attempt, 0)
   say(
@@ -360,7 +353,7 @@ const takenFrom = (details: readonly RunDetail[], { kind, session, at }: Blow): 
   const ends = kind === 'SIGTERM' ? ['handed_back'] : ['lost', 'expired']
   const cut = details.flatMap(({ attempts }) =>
     attempts.flatMap((attempt, i) =>
-      attempt.session === session && ends.includes(attempt.end)
+      attempt.session === session && ends.includes(attempt.end) && (attempt.endedAt ?? 0) >= at
         ? [{ attempt, next: attempts[i + 1] }]
         : [],
     ),

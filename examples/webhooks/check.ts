@@ -7,7 +7,7 @@ import { readEffects } from './effects.ts'
 export interface Checked {
   readonly details: readonly RunDetail[]
   readonly effects: number
-  /** Effects that happened twice since their executor was killed before the first was recorded. */
+  /** Effects that happened once more since their executor lost the run before it could record them. */
   readonly repeated: number
   /** What is not as it should be, as sentences; empty when all is well. */
   readonly wrong: readonly string[]
@@ -18,11 +18,9 @@ interface Expected {
   readonly runs: readonly string[]
   /** Where the executors wrote. */
   readonly folder: string
-  /** Processes that were killed: what they were doing may have happened without being recorded. */
-  readonly killed: ReadonlySet<number>
 }
 
-export const checkAll = async ({ client, runs, folder, killed }: Expected): Promise<Checked> => {
+export const checkAll = async ({ client, runs, folder }: Expected): Promise<Checked> => {
   const parents = await inParts(runs, (id) => client.get(id))
   const children = await inParts(
     parents.flatMap((parent) => parent.children.map(({ id }) => id)),
@@ -39,21 +37,23 @@ export const checkAll = async ({ client, runs, folder, killed }: Expected): Prom
     ...parents.flatMap((parent) => reported(parent, folder)),
   ]
   const effects = readEffects(folder)
-  const recorded = new Set(
-    details.flatMap(({ run, journal }) =>
-      journal.flatMap(({ kind, key }) => (kind === 'step' ? [`${run.id}:${key}`] : [])),
-    ),
-  )
+  const recorded = new Set<string>()
   let repeated = 0
-  for (const key of recorded) {
-    const lines = effects.get(key) ?? []
-    const early = lines.slice(0, -1)
-    repeated += early.length
-    if (lines.length === 0) wrong.push(`${key} is recorded and never took effect`)
-    if (!early.every(({ pid }) => killed.has(pid)))
-      wrong.push(
-        `${key} took effect ${lines.length} times, by the processes ${lines.map(({ pid }) => pid).join(', ')}`,
-      )
+  for (const { run, journal, attempts } of details) {
+    const lost = new Set(attempts.filter(wasLost).map(({ attempt }) => attempt))
+    for (const { kind, key: step } of journal) {
+      if (kind !== 'step') continue
+      const key = `${run.id}:${step}`
+      recorded.add(key)
+      const lines = effects.get(key) ?? []
+      const early = lines.slice(0, -1)
+      repeated += early.length
+      if (lines.length === 0) wrong.push(`${key} is recorded and never took effect`)
+      if (!early.every(({ attempt }) => lost.has(attempt)))
+        wrong.push(
+          `${key} took effect ${lines.length} times, in the attempts ${lines.map(({ attempt }) => attempt).join(', ')}`,
+        )
+    }
   }
   for (const key of effects.keys())
     if (!recorded.has(key)) wrong.push(`${key} took effect and is not recorded`)
@@ -62,6 +62,10 @@ export const checkAll = async ({ client, runs, folder, killed }: Expected): Prom
     if (figure > 0) wrong.push(`the audit finds ${figure} that break ${name}`)
   return { details, effects: [...effects.values()].flat().length, repeated, wrong }
 }
+
+/** Its executor was killed, or could not renew its lease: what it was just doing may have happened and not be recorded. */
+const wasLost = ({ end, reason }: RunDetail['attempts'][number]): boolean =>
+  end === 'lost' || end === 'expired' || reason === 'lease_lost'
 
 const endedOnce = ({ run, attempts, journalNext }: RunDetail): string[] => {
   const ends = attempts.filter(({ end }) => end === 'completed')

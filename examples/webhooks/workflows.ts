@@ -85,7 +85,7 @@ export const triage = workflow(
         tookEffect(step)
         return standing
       },
-      { retry: { maxAttempts: 6, base: 100, max: 2_000 } },
+      { retry: { maxAttempts: 100, base: 100, max: 2_000 } },
     )
 
     const parts = partsOf(payload)

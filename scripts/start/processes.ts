@@ -1,6 +1,6 @@
 // The processes of `npm start`: a server and executors, each a real one with its log in a file, and what an earlier start
 // may have left behind.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, openSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -12,6 +12,7 @@ export const home = path.join(root, '.leasehold')
 const program = path.join(root, 'packages/engine/dist/cli/main.js')
 
 export interface Started {
+  readonly name: string
   readonly pid: number
   /** Resolves with the line by which it says that it is up; rejects when it ends before. */
   readonly up: Promise<string>
@@ -47,6 +48,7 @@ export const startProcess = ({ name, args, env, up }: What): Started => {
     throw new Error(`${name} ended (${how}) before it was up; see ${file}`)
   })
   return {
+    name,
     pid: child.pid ?? 0,
     up: Promise.race([lineWith(child, up), early]),
     ended,
@@ -89,6 +91,11 @@ export const endLeftovers = async (
   for (let waited = 0; waited < 15_000 && alive.some(ours); waited += 100) await pause(100)
   for (const pid of alive.filter(ours)) process.kill(pid, 'SIGKILL')
 }
+
+/** Whether this build can go on with a file: one of another schema, or a damaged one, is no use to it. */
+export const isUsable = (file: string): boolean =>
+  spawnSync(process.execPath, [program, 'migrate', '--file', file], { stdio: 'ignore' }).status ===
+  0
 
 /** The port that is wanted, or 0 for a free one where another program has it. */
 export const portOr = (wanted: number): Promise<number> =>

@@ -9,8 +9,6 @@ export interface State {
   url: string | null
   /** All processes that were started. */
   pids: number[]
-  /** Executors that were killed, or that may have been: what they did may have happened unrecorded. */
-  killed: number[]
   /** Names this batch of runs, so that starting it again starts nothing twice. */
   batch: string
   finished: boolean
