@@ -1,6 +1,6 @@
 // Takes back what dead sessions held. Elapsed time is never proof of death: a session is ended by a compare-and-set when
 // its lease has lapsed by the store's clock, and not at all while that clock cannot be trusted.
-import { endLapsed, takeBack } from '../transitions/end-session.ts'
+import { endLapsed, recount, takeBack } from '../transitions/end-session.ts'
 import type { Sweep } from './loop.ts'
 
 /** How far the store's clock may move against our own between two passes before it counts as a jump. */
@@ -26,11 +26,14 @@ export const reapSessions = (sweepMs: number): Sweep => {
         if (before !== null)
           log.warn('reap.waits', { stalled, jumped, leaseMs: upkeep.settings.leaseMs })
         notBefore = before === null ? Number.NEGATIVE_INFINITY : mono + upkeep.settings.leaseMs
+        // after a jump backward the lease of a dead session would last as much longer
+        if (jumped) await upkeep.store.run((tx) => recount(tx))
       }
       let examined = 0
       let acted = 0
       if (mono >= notBefore) {
-        const ended = await upkeep.store.run((tx) => endLapsed(tx))
+        // judged by the clock as it was looked at above: it may jump before this transaction begins
+        const ended = await upkeep.store.run((tx) => endLapsed(tx, wall))
         for (const { id, evidence } of ended) log.warn('session.reaped', { session: id, evidence })
         examined += ended.length
       }

@@ -16,7 +16,7 @@ import type { AttemptWrite, ChildStart, Entry, LiveWait, WaitRecord, WriteOk } f
 /** What was read of the run under its lock. */
 export interface Found {
   readonly run: Run
-  /** Waits that the function has not received. Read only for writes that touch waits. */
+  /** Waits that the function has not received, and those gone that the write names. Read only for writes that touch waits. */
   readonly waits: readonly Wait[]
   readonly signals: readonly Signal[]
   /** Tag that puts the run at the end of its priority. Read only for hand-backs that go there. */
@@ -74,6 +74,15 @@ export const touchesWaits = (write: AttemptWrite): boolean =>
     (entry) => entry.kind !== 'step' && entry.kind !== 'local' && entry.kind !== 'patch',
   )
 
+/** The waits that a write records or stands at: of these also what is gone is read, since a copy of it may come late. */
+export const namedWaits = (write: AttemptWrite): { readonly run: string; readonly key: string }[] =>
+  [
+    ...(write.waits ?? []).map((record) => record.key),
+    ...(write.end?.kind === 'suspend' ? write.end.keys : []),
+  ].map((key) => ({ run: write.run, key }))
+
+const isGone = (wait: Wait): boolean => wait.state === 'closed' || wait.state === 'taken'
+
 export const applyWrite = (
   found: Found,
   write: AttemptWrite,
@@ -130,7 +139,10 @@ export const applyWrite = (
     const known = waits.get(record.key)
     if (
       known &&
-      (known.kind !== 'retry' || record.kind !== 'retry' || known.tries >= (record.tries ?? 0))
+      (isGone(known) ||
+        known.kind !== 'retry' ||
+        record.kind !== 'retry' ||
+        known.tries >= (record.tries ?? 0))
     )
       continue
     if (record.child) {
@@ -370,6 +382,8 @@ const endOf = (
     case 'revoke':
       return { kind: 'revoke', reason: end.reason, note: end.note, outcome: 'requeue' }
     case 'suspend': {
+      // a copy of an earlier suspend that comes late: the function has gone on from there
+      if (waits.some((wait) => isGone(wait) && end.keys.includes(wait.key))) return 'goes_on'
       const live = waits.filter(
         (wait) => wait.state === 'open' || wait.state === 'satisfied' || wait.state === 'lapsed',
       )

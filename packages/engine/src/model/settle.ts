@@ -74,7 +74,9 @@ export const settle = (run: Run, end: End, now: number, settings: Settings): Set
     case 'revoke':
       return {
         run:
-          end.outcome === 'requeue' ? requeued(run, now, { resumed: 1 }) : afterFailure(run, end, now),
+          end.outcome === 'requeue'
+            ? requeued(run, now, { resumed: 1 })
+            : afterFailure(run, end, now),
         end: 'revoked',
       }
     case 'park':
@@ -134,7 +136,8 @@ const paused = (
 
 /** A running run holds all its slots, and `queued` holds the same: it goes back without admission. */
 const requeued = (run: Run, now: number, patch: RunPatch): Run =>
-  paused(run, now, null, null, patch) ?? moved(run, 'endAttempt', 'queued', now, { ...patch, resumed: 1 })
+  paused(run, now, null, null, patch) ??
+  moved(run, 'endAttempt', 'queued', now, { ...patch, resumed: 1 })
 
 const later = (
   run: Run,

@@ -11,7 +11,9 @@ import {
   endEmbeddedSessions,
   endLapsedSessions,
   endSession,
-  recountLeases, retireSession } from '../store/tables/sessions.ts'
+  recountLeases,
+  retireSession,
+} from '../store/tables/sessions.ts'
 import { orphanedRuns, runsOfSession } from '../store/tables/runs.ts'
 import { endAttempts } from './end-attempts.ts'
 
@@ -21,12 +23,19 @@ import { endAttempts } from './end-attempts.ts'
  */
 export function* closeSession(
   tx: Tx,
-  request: { readonly session: string; readonly reason: string; readonly except?: readonly string[] },
+  request: {
+    readonly session: string
+    readonly reason: string
+    readonly except?: readonly string[]
+  },
   context: PlanContext,
 ): Steps<{ ended: boolean; handedBack: number; follow: Follow }> {
   const { session, reason } = request
   const except = new Set(request.except ?? [])
-  const close = except.size === 0 ? endSession(session, reason, 'closed by the session itself') : retireSession(session)
+  const close =
+    except.size === 0
+      ? endSession(session, reason, 'closed by the session itself')
+      : retireSession(session)
   const [closed, held] = yield* ask(close, runsOfSession(session, 100_000))
   const { ended, follow } = yield* endAttempts(
     tx,
@@ -45,9 +54,12 @@ export function* closeSession(
   return { ended: closed.length > 0, handedBack: ended.length, follow }
 }
 
-/** Ends every session whose lease has lapsed. */
-export function* endLapsed(_tx: Tx): Steps<readonly { id: string; evidence: string }[]> {
-  const [ended] = yield* finish(endLapsedSessions())
+/** Ends every session whose lease had lapsed at an instant when the clock was seen to be right. */
+export function* endLapsed(
+  _tx: Tx,
+  at: number,
+): Steps<readonly { id: string; evidence: string }[]> {
+  const [ended] = yield* finish(endLapsedSessions(at))
   return ended
 }
 
@@ -55,6 +67,12 @@ export function* endLapsed(_tx: Tx): Steps<readonly { id: string; evidence: stri
 export function* endOnEvidence(_tx: Tx, session: string, evidence: string): Steps<boolean> {
   const [ended] = yield* finish(endSession(session, 'process_ended', evidence))
   return ended.length > 0
+}
+
+/** Counts every lease anew: the store's clock has jumped, and instants from before it say nothing. */
+export function* recount(_tx: Tx): Steps<number> {
+  const [recounted] = yield* finish(recountLeases())
+  return recounted.length
 }
 
 /** A new owner of the SQLite file has proof of death for what lived in the earlier one; remote leases count anew. */

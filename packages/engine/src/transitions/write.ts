@@ -4,7 +4,7 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Applied } from '../model/apply.ts'
-import { applyWrite, approvalId, touchesWaits } from '../model/apply.ts'
+import { applyWrite, approvalId, namedWaits, touchesWaits } from '../model/apply.ts'
 import type { AttemptEnd } from '../model/attempt.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing, wakes } from '../model/follow.ts'
@@ -12,7 +12,13 @@ import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { AttemptWrite, WriteAnswer, WriteOk } from '../model/work.ts'
-import { approvalsSettled, consequences, follows } from '../store/consequences.ts'
+import {
+  approvalsSettled,
+  atTheDoor,
+  consequences,
+  declaredLimits,
+  follows,
+} from '../store/consequences.ts'
 import { lockRuns, runOf, writeEnds, writeProgress, writeRuns } from '../store/move.ts'
 import type { Statement, Steps, Tx } from '../store/sql.ts'
 import { ask, finish, wrote } from '../store/sql.ts'
@@ -22,6 +28,7 @@ import {
   insertSteps,
   insertStreamItems,
 } from '../store/tables/journal.ts'
+import { ensureLimits } from '../store/tables/limits.ts'
 import {
   adoptChildren,
   insertRuns,
@@ -31,6 +38,7 @@ import {
 } from '../store/tables/runs.ts'
 import { putLanes } from '../store/tables/sessions.ts'
 import {
+  goneWaits,
   inheritSignals,
   insertApprovals,
   liveWaits,
@@ -69,10 +77,17 @@ export function* write(
   const continued = items
     .filter(({ write: each }) => each.end?.kind === 'continue')
     .map(({ write: each }) => each.run)
-  const [rows, waits, signals, states] = yield* ask(
+  const named = items.flatMap(({ write: each }) => namedWaits(each))
+  const [rows, live, gone, signals, states] = yield* ask(
     lockRuns(ids, lock),
-    ...([liveWaits(waiting), unreadSignals(waiting), payloadsOf(continued)] as const),
+    ...([
+      liveWaits(waiting),
+      goneWaits(named),
+      unreadSignals(waiting),
+      payloadsOf(continued),
+    ] as const),
   )
+  const waits = [...live, ...gone]
   const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
   const waitsOf = groupBy(waits.map(waitOf), (wait) => wait.run)
   const signalsOf = groupBy(signals.map(signalOf), (signal) => signal.run)
@@ -197,17 +212,7 @@ function* store(
       ),
   )
   const born = all.flatMap(({ children }) => children)
-  for (const child of born) {
-    const limited = child.run.limit_modes !== '' && child.run.status === 'queued'
-    statements.push(
-      insertRuns([
-        limited ? { ...child.run, status: 'waiting', wait_on: 'slot', reason: 'limit' } : child.run,
-      ]),
-    )
-    for (const limit of child.limits) follow.admit.add(limit.key)
-    if (child.run.status === 'queued' && !limited)
-      wakes(follow, { lane: child.run.lane, rank: Number.NEGATIVE_INFINITY, id: '' })
-  }
+  const births = born.map((child) => insertRuns([atTheDoor(child, follow)]))
   for (const { before, successor } of all) {
     if (!successor) continue
     statements.push(
@@ -215,8 +220,11 @@ function* store(
       inheritSignals(before.id, successor.run.id),
       adoptChildren(before.id, successor.run.id),
     )
-    wakes(follow, { lane: successor.run.lane, rank: Number.NEGATIVE_INFINITY, id: '' })
+    if (successor.run.status === 'queued')
+      wakes(follow, { lane: successor.run.lane, rank: Number.NEGATIVE_INFINITY, id: '' })
+    else for (const limit of successor.limits) follow.admit.add(limit.key)
   }
+  add(declaredLimits([...born, ...all.flatMap(({ successor }) => successor ?? [])]), ensureLimits)
   const lanes = [...born, ...all.flatMap(({ successor }) => (successor ? [successor] : []))].map(
     ({ run }) => run,
   )
@@ -262,22 +270,31 @@ function* store(
       error,
     })),
   )
-  const [ends, moves, progress, stored = []] = yield* finish(
+  const first = steps.length > 0 ? [insertSteps(steps)] : []
+  const [ends, moves, progress, ...rest] = yield* finish(
     writeEnds(ended),
     writeRuns(moved.map((each) => each.run)),
     writeProgress(progressed.map((each) => each.run)),
-    ...(steps.length > 0 ? [insertSteps(steps)] : []),
+    ...first,
+    ...births,
     ...statements,
     ...atEnd,
   )
   wrote([...ends, ...moves, ...progress], all.length, 'write')
-  if (steps.length > 0 && stored.length !== steps.length)
+  if (steps.length > 0 && rest[0]?.length !== steps.length)
     throw new LeaseholdError(
       'invalid_request',
       `an entry has the key of an earlier one of its run; the keys are ${steps
         .map(({ key }) => key)
         .slice(0, 5)
         .join(', ')}`,
+    )
+  const unborn = born.find((_child, i) => rest[first.length + i]?.length === 0)
+  if (unborn)
+    throw new LeaseholdError(
+      'key_reused',
+      `the child ${unborn.run.workflow} cannot start: its ${unborn.run.key === null ? 'id' : `key ${unborn.run.key}`} belongs to another run`,
+      { workflow: unborn.run.workflow, key: unborn.run.key },
     )
 }
 

@@ -17,6 +17,7 @@ export class Fate {
   readonly #hosts: Hosts
   readonly #orchestrator: Orchestrator
   readonly #leaseMs: number
+  #furthest = 0
 
   constructor(
     world: World,
@@ -99,8 +100,19 @@ export class Fate {
     const chance = this.#faults.chance('clock.jump')
     const far = [150, 1_200, 5_000, 60_000, 3_600_000][pick(chance, 5)] ?? 150
     const ms = Math.round(far * (0.5 + chance.next())) * (chance.next() < 0.5 ? -1 : 1)
-    this.#orchestrator.clock.offset += ms
+    this.#by(ms)
+  }
+
+  #by(ms: number): void {
+    const { clock } = this.#orchestrator
+    clock.offset += ms
+    this.#furthest = Math.max(this.#furthest, clock.offset)
     if (ms > 0 && ms <= 2_000) this.smallJumps.push({ at: this.#world.now, ms })
+  }
+
+  /** Puts the store's clock where it was furthest ahead, so that instants of that time come. */
+  settle(): void {
+    this.#by(this.#furthest - this.#orchestrator.clock.offset)
   }
 
   #host(

@@ -45,31 +45,31 @@ const soft: ReadonlySet<Kind> = new Set([
 
 /** Chance of each kind where it is on: of each operation, or of each moment of fate for what befalls processes. */
 const usual: Readonly<Record<Kind, number>> = {
-  'store.error_before': 0.04,
-  'store.error_after': 0.06,
-  'store.latency': 0.05,
-  'store.read_only': 0.01,
-  'store.full': 0.01,
-  'orchestrator.crash_before': 0.006,
-  'orchestrator.crash_after': 0.008,
-  'orchestrator.restart': 0.02,
-  'orchestrator.stall': 0.02,
-  'net.drop_request': 0.06,
-  'net.drop_answer': 0.08,
+  'store.error_before': 0.1,
+  'store.error_after': 0.12,
+  'store.latency': 0.08,
+  'store.read_only': 0.02,
+  'store.full': 0.02,
+  'orchestrator.crash_before': 0.012,
+  'orchestrator.crash_after': 0.015,
+  'orchestrator.restart': 0.04,
+  'orchestrator.stall': 0.03,
+  'net.drop_request': 0.14,
+  'net.drop_answer': 0.16,
   'net.drop_push': 0.5,
-  'net.delay': 0.06,
-  'net.duplicate': 0.06,
-  'net.partition': 0.03,
-  'executor.crash': 0.05,
-  'executor.stop': 0.04,
-  'executor.stall': 0.06,
-  'executor.freeze': 0.03,
-  'executor.overlap': 0.03,
-  'clock.jump': 0.02,
+  'net.delay': 0.1,
+  'net.duplicate': 0.15,
+  'net.partition': 0.05,
+  'executor.crash': 0.12,
+  'executor.stop': 0.1,
+  'executor.stall': 0.12,
+  'executor.freeze': 0.05,
+  'executor.overlap': 0.06,
+  'clock.jump': 0.03,
   'clock.offset': 0.5,
   'hub.silent': 1,
-  'people.cancel': 0.06,
-  'people.take_from': 0.05,
+  'people.cancel': 0.12,
+  'people.take_from': 0.2,
   'people.repeat': 0.3,
 }
 
@@ -80,15 +80,15 @@ export const drawRates = (random: Random): Rates => {
   const roll = random.next()
   if (roll < 0.1) return {}
   const rates: Rates = {}
-  const count = 3 + pick(random, 9)
+  const count = 6 + pick(random, 12)
   for (let i = 0; i < count; i++) {
     const kind = oneOf(random, kinds)
-    rates[kind] = usual[kind] * (0.4 + 1.2 * random.next())
+    rates[kind] = usual[kind] * (0.5 + random.next())
   }
   if (roll < 0.43)
     for (let i = 0; i < 2; i++) {
       const kind = oneOf(random, kinds)
-      rates[kind] = Math.min(0.9, usual[kind] * 3)
+      rates[kind] = Math.min(0.9, usual[kind] * 2.5)
     }
   return rates
 }

@@ -112,7 +112,7 @@ export class Liveness {
           ) &&
           shadow.pauses.size === 0
         )
-          yield wrong('L3', 'is due and an executor has room', 2_500)
+          yield wrong('L3', 'is due and an executor has room', 3_500)
         return
       case 'waiting':
         if (run.ready_at !== null && storeNow > run.ready_at)

@@ -76,6 +76,7 @@ export class Net {
       }
       const fail = (how: string): void =>
         settle(() => {
+          world.say(() => `${from.name} ${verb}: the connection ${how} ${sent.slice(0, 160)}`)
           world.at(world.now + 1, from, () =>
             reject(new Fault('peer_unreachable', `${verb}: the connection ${how}`)),
           )

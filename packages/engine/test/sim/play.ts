@@ -158,7 +158,7 @@ export const play = async (
     surprise,
   )
 
-  orchestrator.boot()
+  world.at(0, null, () => orchestrator.boot())
   world.at(20, null, () => {
     for (const host of hosts.all) hosts.boot(host)
     people.start()
@@ -176,6 +176,7 @@ export const play = async (
       people,
       shadow,
       usage,
+      fate,
       silent: plan.silent,
     })
   }
@@ -221,19 +222,20 @@ interface Healing {
   readonly people: People
   readonly shadow: Shadow
   readonly usage: Usage
+  readonly fate: Fate
   readonly silent: boolean
 }
 
 /** Faults are over: everything must reach its end within bounds, by itself, save what waits for people. */
 const heal = async (
   world: World,
-  { faults, net, orchestrator, hosts, people, shadow, usage, silent }: Healing,
+  { faults, net, orchestrator, hosts, people, shadow, usage, fate, silent }: Healing,
 ): Promise<void> => {
   faults.over = true
   net.heal()
   orchestrator.heal()
   orchestrator.silent = silent
-  orchestrator.clock.offset = 0
+  fate.settle()
   if (orchestrator.node) orchestrator.node.stalledUntil = 0
   for (const driver of hosts.living)
     driver.node.stalledUntil = Math.min(driver.node.stalledUntil, world.now)
@@ -271,6 +273,11 @@ const calm = (
 }
 
 const tell = (world: World, change: ReturnType<Shadow['take']>): void => {
+  for (const touch of change.writes)
+    if (touch.table !== 'sweeps')
+      world.say(
+        () => `  > ${touch.name} ${touch.rows.length} ${touch.params.join(' ').slice(0, 300)}`,
+      )
   for (const { before, after } of change.runs)
     world.say(
       () =>

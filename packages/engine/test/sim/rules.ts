@@ -259,7 +259,8 @@ export class Rules {
       if (wait.state === 'satisfied' || wait.state === 'lapsed')
         say('RUN-28', `${after.id} waits on ${after.wait_on} although ${wait.key} is ${wait.state}`)
     }
-    if (open === 0) say('L11', `${after.id} waits on ${after.wait_on} with nothing to wait for`)
+    if (open === 0 && after.ready_at === null)
+      say('L11', `${after.id} waits on ${after.wait_on} with nothing to wait for`)
   }
 
   /** RUN-15, S6, S8: what an end brings with it. */

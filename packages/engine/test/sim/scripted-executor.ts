@@ -499,9 +499,9 @@ export class ScriptedExecutor {
       }
       await this.#write(job, { waits: [retry] })
       await this.#heed(job)
+      job.waits.set(key, openWait(retry))
       if (retryMs <= 2_000) await this.#pause(retryMs)
       else {
-        job.waits.set(key, { ...openWait(retry), tries })
         while (job.waits.get(key)?.state === 'open') await this.#suspend(job, [key])
       }
     }
@@ -604,7 +604,9 @@ export class ScriptedExecutor {
     job.pending = []
     if (entries.length === 0 && Object.keys(what).length === 0) return
     job.ending = what.end !== undefined
-    const write: AttemptWrite = { run: job.run, attempt: job.attempt, entries, ...what }
+    // the entry of a step that was tried again takes its retry, which the store must look at
+    const look = entries.some((entry) => job.waits.delete(entry.key)) ? { look: true } : {}
+    const write: AttemptWrite = { run: job.run, attempt: job.attempt, entries, ...look, ...what }
     const answer = await this.#again(job, () => this.#port.write(job.life.session, write))
     job.ending = false
     if (!answer.ok) {

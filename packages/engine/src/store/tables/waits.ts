@@ -37,6 +37,15 @@ const live = sql<WaitRow>(
 export const liveWaits = (runs: readonly string[]): Statement<WaitRow> =>
   statement(live, rows(runs.map((run) => ({ run }))))
 
+const gone = sql<WaitRow>(
+  'waits.gone',
+  `select ${WAIT} from {rows $1 as b: run text, key text} join waits w on w.run = b.run and w.key = b.key where w.state in ('closed', 'taken') order by w.run, w.seq`,
+)
+/** Those of these waits that the function has received, or that were closed. */
+export const goneWaits = (
+  keys: readonly { readonly run: string; readonly key: string }[],
+): Statement<WaitRow> => statement(gone, rows(keys))
+
 const ofClaim = sql<WaitRow>(
   'waits.of_claim',
   `select ${WAIT} from runs r join waits w on w.run = r.id
