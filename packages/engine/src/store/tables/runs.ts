@@ -314,8 +314,11 @@ export const currentOfSeries = (series: string): Statement<{ id: string; status:
 
 const adopt = sql<{ id: string }>(
   'runs.adopt_children',
-  `update runs set parent = $2 where parent = $1 and ended_at is null returning id`,
+  `update runs set parent = $2, parent_key = parent_key || '@' || $1 where parent = $1 and ended_at is null returning id`,
 )
-/** Children belong to the series: when a run is continued, its successor is their parent. */
+/**
+ * Children belong to the series: when a run is continued, its successor is their parent. Their keys name the run that
+ * started them, so that the successor may use the same key for a child of its own.
+ */
 export const adoptChildren = (from: string, to: string): Statement<{ id: string }> =>
   statement(adopt, from, to)
