@@ -1,6 +1,6 @@
 // The thread behind `renewal-thread.ts`: a renewal each interval, again each second while none is answered, and none at all
 // once the main loop has hung past its limit.
-import { parentPort, workerData } from 'node:worker_threads'
+import * as thread from 'node:worker_threads'
 import { assert } from '../kernel/errors.ts'
 import { jittered, systemRandom } from '../kernel/random.ts'
 import { systemTime } from '../kernel/time.ts'
@@ -11,9 +11,9 @@ import type { FromThread, ThreadData, ToThread } from './renewal-thread.ts'
 const SAY_MS = 200
 const ANSWER_MS = 1_000
 
-const { url, token, session, renewMs, stallLimitMs = 60_000 } = workerData as ThreadData
-const port = parentPort
-assert(port, 'renewal-worker runs as a worker thread')
+const { url, token, session, renewMs, stallLimitMs = 60_000 } = thread.workerData as ThreadData
+const port = thread.parentPort
+assert(port, 'renewal-main runs as a thread')
 
 let n = 0
 let cancel: (() => void) | null = null

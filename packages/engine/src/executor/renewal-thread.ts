@@ -1,6 +1,6 @@
 // Renewals from a thread of their own with their own connection, so that a body which keeps the main loop busy does not
 // look like death. The thread asks the main loop what to say; one that has hung past `stallLimitMs` is no longer vouched for.
-import { Worker } from 'node:worker_threads'
+import * as threads from 'node:worker_threads'
 import type { RenewAnswer, RenewRequest } from '../model/work.ts'
 import type { Renewals, RenewalsOptions } from './renewals.ts'
 
@@ -31,16 +31,16 @@ export const threadRenewals =
   (thread: ThreadOptions) =>
   ({ ports, session, renewMs, say, heard }: RenewalsOptions): Renewals => {
     const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session, renewMs }
-    const worker = new Worker(new URL('./renewal-worker.js', import.meta.url), { workerData: data })
+    const running = new threads.Worker(new URL('./renewal-main.js', import.meta.url), { workerData: data })
     const said = new Map<number, RenewRequest>()
     let stopped = false
-    worker.on('message', (message: FromThread) => {
+    running.on('message', (message: FromThread) => {
       if (stopped) return
       switch (message.kind) {
         case 'say': {
           const request = say()
           said.set(message.n, request)
-          worker.postMessage({ kind: 'said', n: message.n, request } satisfies ToThread)
+          running.postMessage({ kind: 'said', n: message.n, request } satisfies ToThread)
           return
         }
         case 'answered': {
@@ -54,14 +54,14 @@ export const threadRenewals =
           ports.log.warn(message.event, message.facts)
       }
     })
-    worker.on('error', (error) => ports.log.error('renewal_thread.failed', { error }))
-    worker.unref()
+    running.on('error', (error) => ports.log.error('renewal_thread.failed', { error }))
+    running.unref()
     return {
-      soon: () => worker.postMessage({ kind: 'soon' } satisfies ToThread),
+      soon: () => running.postMessage({ kind: 'soon' } satisfies ToThread),
       stop() {
         stopped = true
-        worker.postMessage({ kind: 'stop' } satisfies ToThread)
-        void worker.terminate()
+        running.postMessage({ kind: 'stop' } satisfies ToThread)
+        void running.terminate()
       },
     }
   }

@@ -334,6 +334,5 @@ type OfKind<K extends Code['kind']> = {
 }[ErrorCode]
 export type RefusalCode = OfKind<'refusal'>
 export type FaultCode = OfKind<'fault'>
-export type FailureCode = OfKind<'failure'>
 
 export const codes: Readonly<Record<ErrorCode, Code>> = table

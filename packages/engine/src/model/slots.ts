@@ -4,13 +4,6 @@ import type { Run, RunStatus, WaitOn } from './run.ts'
 
 export type LimitMode = 'whole_run' | 'while_held'
 
-export interface Limit {
-  readonly key: string
-  readonly mode: LimitMode
-  /** Units that may be held at once; null means no limit. */
-  readonly value: number | null
-}
-
 /** 3 holds both kinds, 1 only whole_run limits, 2 only while_held limits, 0 none. */
 export type SlotState = 0 | 1 | 2 | 3
 

@@ -8,6 +8,7 @@ import type { Ports } from '../kernel/ports.ts'
 import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
+import type { RunStatus } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { WriteAnswer } from '../model/work.ts'
@@ -22,7 +23,6 @@ import type { CancelAnswer, CancelCommand } from '../transitions/cancel.ts'
 import { cancel } from '../transitions/cancel.ts'
 import type { DecideAnswer, DecideCommand } from '../transitions/decide.ts'
 import { decide } from '../transitions/decide.ts'
-import { endAttempts } from '../transitions/end-attempts.ts'
 import type { PauseAnswer } from '../transitions/pause.ts'
 import { pause, resume } from '../transitions/pause.ts'
 import type { RetryAnswer, RetryCommand } from '../transitions/retry.ts'
@@ -32,6 +32,7 @@ import type { SignalAnswer, SignalCommand } from '../transitions/signal.ts'
 import { signal } from '../transitions/signal.ts'
 import type { StartAnswer, StartItem } from '../transitions/start.ts'
 import { knownStarts, start } from '../transitions/start.ts'
+import { takeFrom } from '../transitions/take-from.ts'
 import type { SessionWrite } from '../transitions/write.ts'
 import { write } from '../transitions/write.ts'
 import type { Outcome } from '../kernel/outcome.ts'
@@ -80,7 +81,7 @@ export interface Engine {
     run: string,
     by: string,
     reason: string,
-  ): Promise<Outcome<{ run: string; attempt: number; status: string }>>
+  ): Promise<Outcome<{ run: string; attempt: number; status: RunStatus }>>
   /** Resolves when no batch is collecting or in flight. */
   idle(): Promise<void>
 }
@@ -193,31 +194,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       return (await engine.act((tx, context) => reversion(tx, run, version, by, context))).answer
     },
     async takeFrom(run, by, reason) {
-      const { ended } = await engine.act((tx, context) =>
-        endAttempts(
-          tx,
-          [
-            {
-              run,
-              attempt: null,
-              session: null,
-              end: () => ({ kind: 'hand_back', reason: 'operator' }),
-              event: { kind: 'attempt.taken_from', actor: by, data: { reason } },
-              note: `taken back by ${by}: ${reason}`,
-            },
-          ],
-          context,
-        ),
-      )
-      const [first] = ended
-      if (!first) return refuse('not_held', `nobody holds ${run}`, { run })
-      hub.tell(first.session, {
-        run,
-        attempt: first.attempt,
-        directive: 'cancel',
-        note: `taken back by ${by}`,
-      })
-      return { ok: true, run, attempt: first.attempt, status: first.status }
+      return (await engine.act((tx, context) => takeFrom(tx, run, by, reason, context))).answer
     },
     async idle() {
       await starts.idle()
@@ -288,12 +265,13 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
 }
 
 /** A write that the store refuses for its content is answered so; trying it again would not mend it. */
-const refusedContent = (answer: WriteAnswer | ItemError): WriteAnswer | ItemError =>
-  answer instanceof ItemError &&
-  answer.error instanceof LeaseholdError &&
-  answer.error.code === 'invalid_request'
-    ? refuse('invalid_request', answer.error.message, answer.error.detail)
+const refusedContent = (answer: WriteAnswer | ItemError): WriteAnswer | ItemError => {
+  if (!(answer instanceof ItemError) || !(answer.error instanceof LeaseholdError)) return answer
+  const { code, message, detail } = answer.error
+  return code === 'invalid_request' || code === 'key_reused'
+    ? refuse(code, message, detail)
     : answer
+}
 
 /** Each run at most once in a round; later writes of the same run go to later rounds. */
 const rounds = (items: readonly SessionWrite[]): SessionWrite[][] => {

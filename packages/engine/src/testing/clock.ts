@@ -2,6 +2,7 @@
 // so that a test can see when nothing is left to run.
 import type { Time } from '../kernel/time.ts'
 import type { Timers } from '../kernel/timers.ts'
+import { systemTimers } from '../kernel/timers.ts'
 
 export interface VirtualClock {
   readonly time: Time
@@ -44,7 +45,7 @@ export const virtualClock = (start: number): VirtualClock => {
         },
         soon(run) {
           pending += 1
-          setImmediate(() => {
+          systemTimers.soon(() => {
             pending -= 1
             if (alive) run()
           })

@@ -9,6 +9,7 @@ import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
 import { seededRandom } from '../kernel/random.ts'
 import type { Outcome } from '../kernel/outcome.ts'
+import { systemTimers } from '../kernel/timers.ts'
 import type { RunStatus, WaitOn } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
 import type { Entry, ExecutorPort } from '../model/work.ts'
@@ -87,6 +88,11 @@ interface Node {
   readonly timers: ReturnType<VirtualClock['timers']>
   dead: boolean
 }
+
+/** Real turns of the event loop, and a real moment for bodies that do real work. */
+const aTurn = (): Promise<void> => new Promise((resolve) => systemTimers.soon(resolve))
+const aMoment = (): Promise<void> =>
+  new Promise((resolve) => void systemTimers.after(1, resolve))
 
 const FOREVER = 1e12
 const NEW_YEAR = Date.UTC(2026, 0, 1)
@@ -183,7 +189,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     let turns = 0
     while (still < 4) {
       turns += 1
-      await new Promise((resolve) => (turns < 200 ? setImmediate(resolve) : setTimeout(resolve, 1)))
+      await (turns < 200 ? aTurn() : aMoment())
       await engine.idle()
       while (revive.length > 0) await revive.pop()
       const waitsForTimer = clock.next() !== null && clock.next()! <= clock.time.now()
@@ -334,7 +340,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       done = true
     })
     for (let i = 0; i < 10_000 && !done; i++) {
-      await new Promise((resolve) => setImmediate(resolve))
+      await aTurn()
       const next = clock.next()
       if (i > 20 && !done && next !== null) clock.moveTo(Math.min(next, clock.time.now() + 60_000))
     }

@@ -43,13 +43,6 @@ const after = sql<StepRow>(
 export const stepsAfter = (run: string, n: number, most: number): Statement<StepRow> =>
   statement(after, run, n, most)
 
-const ofKeys = sql<{ run: string; key: string; attempt: number }>(
-  'steps.of_keys',
-  `select s.run, s.key, s.attempt from {rows $1 as b: run text, key text} join steps s on s.run = b.run and s.key = b.key`,
-)
-export const stepKeys = (
-  keys: readonly { run: string; key: string }[],
-): Statement<{ run: string; key: string; attempt: number }> => statement(ofKeys, rows(keys))
 
 const copyFrom = sql<{ key: string }>(
   'steps.copy',
@@ -59,6 +52,14 @@ const copyFrom = sql<{ key: string }>(
 /** Copies the entries before number `n` to another run. */
 export const copySteps = (from: string, to: string, beforeN: number): Statement<{ key: string }> =>
   statement(copyFrom, from, to, beforeN)
+
+const bytes = sql<{ bytes: number }>(
+  'steps.bytes',
+  `select coalesce(sum(coalesce(octet_length(s.output), 0) + coalesce(octet_length(s.error), 0)), 0) as bytes from steps s where s.run = $1 and s.n < $2`,
+)
+/** Bytes of the entries before number `n`. */
+export const stepBytes = (run: string, beforeN: number): Statement<{ bytes: number }> =>
+  statement(bytes, run, beforeN)
 
 const byKey = sql<StepRow>(
   'steps.by_key',

@@ -38,8 +38,6 @@ const lock = sql<LimitRow>(
 export const lockLimits = (keys: readonly string[]): Statement<LimitRow> =>
   statement(lock, rows([...new Set(keys)].map((key) => ({ key }))))
 
-const all = sql<LimitRow>('limits.all', `select ${LIMIT} from limits l order by l.key limit $1`)
-export const limits = (most: number): Statement<LimitRow> => statement(all, most)
 
 const tags = sql<{ key: string }>(
   'limits.tags',

@@ -19,18 +19,18 @@ const insert = sql<{
        weight double precision, tag double precision, owner text, key text, input_hash text, command text, status text, wait_on text, reason text, note text,
        ready_at bigint, ready_in_ms bigint, deadline_in_ms bigint, attempt_limit_ms bigint, start_by bigint, start_within_ms bigint, parent text, parent_key text,
        awaited int, on_parent_end text, depth int, root text, retry_of text, series text, on_end text, on_end_of text, limit_owner text, limit_global text,
-       limit_a text, limit_b text, limit_modes text, units int, entries int, input text, state text}),
+       limit_a text, limit_b text, limit_modes text, units int, pause_requested_at bigint, pause_by text, entries int, journal_bytes bigint, input text, state text}),
      low as materialized (
        select l.lane, (select r.tag from runs r where r.lane = l.lane and r.status = 'queued' order by r.lane, r.rank, r.id limit 1) as tag
          from (select distinct lane from b) l)
    insert into runs (id, workflow, version, queue, labels, lane, priority, tag, rank, owner, key, input_hash, command, status, wait_on, reason, note, ready_at,
        created_at, deadline, attempt_limit_ms, start_by, parent, parent_key, awaited, on_parent_end, depth, root, retry_of, series, on_end, on_end_of,
-       limit_owner, limit_global, limit_a, limit_b, limit_modes, units, entries, input, state)
+       limit_owner, limit_global, limit_a, limit_b, limit_modes, units, pause_requested_at, pause_by, entries, journal_bytes, input, state)
    select b.id, b.workflow, b.version, b.queue, b.labels, b.lane, b.priority, coalesce(b.tag, coalesce(low.tag, 0) + 1.0 / b.weight),
        coalesce(b.tag, coalesce(low.tag, 0) + 1.0 / b.weight) - b.priority * 10, b.owner, b.key, b.input_hash, b.command, b.status, b.wait_on, b.reason,
        b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
        b.parent, b.parent_key, b.awaited, b.on_parent_end, b.depth, b.root, b.retry_of, b.series, b.on_end, b.on_end_of, b.limit_owner, b.limit_global,
-       b.limit_a, b.limit_b, b.limit_modes, b.units, b.entries, b.input, b.state
+       b.limit_a, b.limit_b, b.limit_modes, b.units, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state
      from b join low on low.lane = b.lane where true
    on conflict do nothing returning id, lane, rank, status, rev, created_at`,
 )
@@ -207,14 +207,6 @@ export const runsPastLimits = (
   most: number,
 ): Statement<{ id: string }> => statement(pastLimits, limitGraceMs, cancelGraceMs, most)
 
-const childrenToEnd = sql<{ id: string; on_parent_end: string }>(
-  'runs.children_to_end',
-  `select r.id, r.on_parent_end from {rows $1 as b: run text} join runs r on r.parent = b.run where r.ended_at is null order by r.id`,
-)
-export const activeChildren = (
-  parents: readonly string[],
-): Statement<{ id: string; on_parent_end: string }> =>
-  statement(childrenToEnd, rows(parents.map((run) => ({ run }))))
 
 const payload = sql<{
   id: string

@@ -57,11 +57,6 @@ export const insertSession = (session: NewSession): Statement<SessionRow> =>
 const byId = sql<SessionRow>('sessions.by_id', `select ${SESSION} from sessions s where s.id = $1`)
 export const sessionById = (id: string): Statement<SessionRow> => statement(byId, id)
 
-const lock = sql<SessionRow>(
-  'sessions.lock',
-  `select ${SESSION} from sessions s where s.id = $1 {lock s}`,
-)
-export const lockSession = (id: string): Statement<SessionRow> => statement(lock, id)
 
 const all = sql<SessionRow & { held: number }>(
   'sessions.all',
