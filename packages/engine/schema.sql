@@ -251,7 +251,7 @@ CREATE INDEX runs_parent on runs (parent) where parent is not null;
 
 CREATE INDEX runs_queued on runs (lane, rank, id) where status = 'queued';
 
-CREATE INDEX runs_root on runs (root) where depth > 0;
+CREATE INDEX runs_root on runs (root) where root <> id;
 
 CREATE INDEX runs_series on runs (series, id) where series <> id;
 

@@ -95,7 +95,7 @@ create unique index runs_key on runs (owner, workflow, key) where key is not nul
 create unique index runs_child on runs (parent, parent_key) where parent is not null and series = id;
 create index runs_parent on runs (parent) where parent is not null;
 create index runs_series on runs (series, id) where series <> id;
-create index runs_root on runs (root) where depth > 0;
+create index runs_root on runs (root) where root <> id;
 create index runs_deadline on runs (deadline) where deadline is not null and ended_at is null;
 create index runs_attempt_deadline on runs (attempt_deadline) where attempt_deadline is not null;
 create index runs_start_by on runs (start_by) where start_by is not null and attempt = 0 and ended_at is null;

@@ -333,9 +333,20 @@ const planSuccessor = (
     parent_key: run.parentKey,
     awaited: run.awaited,
     on_parent_end: run.onParentEnd,
+    // it inherits the slots: only one with other limits lines up for them
     ...(same || planned.run.limit_modes === ''
       ? {}
       : { status: 'waiting' as const, wait_on: 'slot' as const, reason: 'limit' }),
+    // a pause that was asked is of the series
+    ...(run.pauseRequestedAt === null
+      ? {}
+      : {
+          status: 'paused' as const,
+          reason: 'paused',
+          note: run.pauseBy === null ? null : `paused by ${run.pauseBy}`,
+          pause_requested_at: run.pauseRequestedAt,
+          pause_by: run.pauseBy,
+        }),
   }
   return { ok: true, planned: { ...planned, run: row } }
 }

@@ -47,7 +47,7 @@ export interface NewRun {
   readonly key: string | null
   readonly input_hash: string
   readonly command: string | null
-  readonly status: 'queued' | 'waiting'
+  readonly status: 'queued' | 'waiting' | 'paused'
   readonly wait_on: 'slot' | null
   readonly reason: string | null
   readonly note: string | null
@@ -74,7 +74,10 @@ export interface NewRun {
   readonly limit_b: string | null
   readonly limit_modes: Run['limitModes']
   readonly units: number
+  readonly pause_requested_at: number | null
+  readonly pause_by: string | null
   readonly entries: number
+  readonly journal_bytes: number
   readonly input: string | null
   readonly state: string | null
 }
@@ -110,6 +113,7 @@ export interface Origin {
   /** The series that the run continues, with what it inherits. */
   readonly continues?: { readonly series: string; readonly state: string | null }
   readonly entries?: number
+  readonly journalBytes?: number
 }
 
 export interface PlanContext {
@@ -207,7 +211,10 @@ export const planStart = (
     limit_b: keyed.limits[1]?.key ?? null,
     limit_modes: modesOf(limits),
     units: keyed.units,
+    pause_requested_at: null,
+    pause_by: null,
     entries: origin.entries ?? 0,
+    journal_bytes: origin.journalBytes ?? 0,
     input: command.input,
     state: origin.continues?.state ?? null,
   }

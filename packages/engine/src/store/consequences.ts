@@ -5,11 +5,12 @@ import { wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import { limitKeys, slotState } from '../model/slots.ts'
-import type { PlanContext } from '../model/start.ts'
+import type { NewRun, PlanContext, Planned, RunLimit } from '../model/start.ts'
 import { planStart } from '../model/start.ts'
 import type { Wait } from '../model/wait.ts'
 import type { Statement, Steps } from './sql.ts'
 import { ask } from './sql.ts'
+import { ensureLimits } from './tables/limits.ts'
 import { insertOrders, orderChildrenToEnd } from './tables/orders.ts'
 import { insertRuns, payloadsOf } from './tables/runs.ts'
 import { cancelApprovals, closeWaits, decideApprovals } from './tables/waits.ts'
@@ -101,12 +102,36 @@ export function* consequences(
         context,
       )
       if (!outcome.ok) continue
-      statements.push(insertRuns([outcome.planned.run]))
-      wakes(follow, { lane: outcome.planned.run.lane, rank: 0, id: '' })
+      const { planned } = outcome
+      const limits = declaredLimits([planned])
+      statements.push(insertRuns([atTheDoor(planned, follow)]))
+      if (limits.length > 0) statements.push(ensureLimits(limits))
     }
   }
   return statements
 }
+
+/** A run that a transaction of another run starts: it cannot lock limits there, so one that has any begins in their line. */
+export const atTheDoor = ({ run, limits }: Planned, follow: Follow): NewRun => {
+  if (run.status === 'queued' && run.limit_modes === '') {
+    wakes(follow, { lane: run.lane, rank: Number.NEGATIVE_INFINITY, id: '' })
+    return run
+  }
+  for (const limit of limits) follow.admit.add(limit.key)
+  return run.status === 'queued'
+    ? { ...run, status: 'waiting', wait_on: 'slot', reason: 'limit' }
+    : run
+}
+
+/** The limits that the code declares for these runs, each once. */
+export const declaredLimits = (planned: readonly Planned[]): RunLimit[] => [
+  ...new Map(
+    planned
+      .flatMap(({ limits }) => limits)
+      .filter((limit) => limit.value !== null)
+      .map((limit) => [limit.key, limit]),
+  ).values(),
+]
 
 /** An approval follows its wait: it lapses with it, and is canceled when the wait is closed. */
 export const approvalsSettled = (

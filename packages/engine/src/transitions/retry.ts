@@ -8,7 +8,7 @@ import type { PlanContext } from '../model/start.ts'
 import { lockRuns, runOf } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
-import { copySteps, insertEvents, stepByKey } from '../store/tables/journal.ts'
+import { copySteps, insertEvents, stepByKey, stepBytes } from '../store/tables/journal.ts'
 import { payloadsOf } from '../store/tables/runs.ts'
 import { start } from './start.ts'
 
@@ -76,6 +76,7 @@ export function* retry(
       ),
       follow: nothing(),
     }
+  const [copied] = step ? (yield* ask(stepBytes(run.id, step.n)))[0] : []
   const { answers, follow } = yield* within(
     start(
       tx,
@@ -91,7 +92,11 @@ export function* retry(
             labels: run.labels,
             priority: run.priority,
           },
-          origin: { retryOf: run.id, entries: step ? step.n - 1 : 0 },
+          origin: {
+            retryOf: run.id,
+            entries: step ? step.n - 1 : 0,
+            journalBytes: copied?.bytes ?? 0,
+          },
           actor: null,
         },
       ],

@@ -56,12 +56,15 @@ export function* start(
   const planned = plans.map((plan) => (plan.ok ? plan.planned : null))
   const limited = planned.filter((each) => each !== null && each.limits.length > 0) as Planned[]
   const decided =
-    limited.length === 0 ? new Map<Planned, NewRun | Refusal>() : yield* admitNew(limited, follow)
+    limited.length === 0
+      ? new Map<Planned, NewRun | Refusal | 'known'>()
+      : yield* admitNew(limited, follow)
   const answers: (StartAnswer | 'known')[] = plans.map((plan) => (plan.ok ? 'known' : plan))
   const inserts: { run: NewRun; at: number }[] = []
   planned.forEach((each, at) => {
     if (!each) return
     const run = decided.get(each) ?? each.run
+    if (run === 'known') return
     if ('ok' in run) answers[at] = run
     else inserts.push({ run, at })
   })
@@ -117,7 +120,7 @@ export function* start(
 function* admitNew(
   planned: readonly Planned[],
   follow: Follow,
-): Steps<Map<Planned, NewRun | Refusal>> {
+): Steps<Map<Planned, NewRun | Refusal | 'known'>> {
   const declared = new Map(
     planned.flatMap((each) => each.limits).map((limit) => [limit.key, limit]),
   )
@@ -134,7 +137,7 @@ function* admitNew(
   const inLine = new Set(line.filter((row) => row.waiters).map((row) => row.key))
   const lowest = new Map(low.map((row) => [row.lane, row.tag as number | null]))
   const tags = new Map(locked.map((row) => [row.key, row.tag]))
-  const out = new Map<Planned, NewRun | Refusal>()
+  const out = new Map<Planned, NewRun | Refusal | 'known'>()
   for (const each of planned) {
     const tag = place(each, limits, tags, lowest, inLine)
     const wanted = each.run.units
@@ -186,6 +189,13 @@ function* admitNew(
     }
     for (const limit of each.limits) units.set(limit.key, (units.get(limit.key) ?? 0) + wanted)
     out.set(each, { ...each.run, tag })
+  }
+  // a repeat of a start that went through is answered with its run, also when that run fills the limit
+  const rejected = [...out].filter(([, run]) => run !== 'known' && 'ok' in run)
+  if (rejected.length > 0) {
+    const [known] = yield* ask(knownRuns(rejected.map(([each]) => each.run)))
+    for (const [each] of rejected)
+      if (known.some((row) => same(row, each.run))) out.set(each, 'known')
   }
   const moved = [...tags]
     .filter(([key, tag]) => limits.get(key)?.tag !== tag)

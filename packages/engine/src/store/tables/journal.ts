@@ -43,7 +43,6 @@ const after = sql<StepRow>(
 export const stepsAfter = (run: string, n: number, most: number): Statement<StepRow> =>
   statement(after, run, n, most)
 
-
 const copyFrom = sql<{ key: string }>(
   'steps.copy',
   `insert into steps (run, key, n, kind, attempt, rev, at, output, error)

@@ -4,12 +4,13 @@ import { rows, sql, statement } from '../sql.ts'
 
 const roots = sql<{ id: string; ready: number }>(
   'prune.roots',
-  `select r.id, case when exists (select 1 from runs m where m.root = r.id and (m.ended_at is null or m.ended_at >= {now} - $2))
-                      or exists (select 1 from runs s where s.series = r.series and (s.ended_at is null or s.ended_at >= {now} - $2))
-                      or exists (select 1 from runs e where e.on_end_of = r.id and (e.ended_at is null or e.ended_at >= {now} - $2)) then 0 else 1 end as ready
-     from runs r where r.id > $1 and r.depth = 0 and r.ended_at < {now} - $2 order by r.id limit $3`,
+  `select r.id, case when exists (select 1 from runs m where m.root = r.id and m.root <> m.id and (m.ended_at is null or m.ended_at >= {now} - $2))
+                      or exists (select 1 from runs e where e.id = r.id || '_end' and (e.ended_at is null or e.ended_at >= {now} - $2))
+                      or exists (select 1 from runs m join runs e on e.id = m.id || '_end'
+                          where m.root = r.id and m.root <> m.id and (e.ended_at is null or e.ended_at >= {now} - $2)) then 0 else 1 end as ready
+     from runs r where r.id > $1 and r.root = r.id and r.ended_at < {now} - $2 order by r.id limit $3`,
 )
-/** Ended roots after a cursor, each with whether its whole family is past the age. */
+/** Ended roots (runs that continue one belong to it) after a cursor, each with whether its whole family is past the age. */
 export const endedRoots = (
   after: string,
   ageMs: number,
@@ -18,7 +19,8 @@ export const endedRoots = (
 
 const members = sql<{ id: string }>(
   'prune.members',
-  `select r.id from {rows $1 as b: run text} join runs r on r.root = b.run or r.id = b.run`,
+  `select r.id from {rows $1 as b: run text} join runs r on r.id = b.run
+   union select r.id from {rows $1 as b: run text} join runs r on r.root = b.run and r.root <> r.id`,
 )
 export const familyOf = (ids: readonly string[]): Statement<{ id: string }> =>
   statement(members, rows(ids.map((run) => ({ run }))))

@@ -207,7 +207,6 @@ export const runsPastLimits = (
   most: number,
 ): Statement<{ id: string }> => statement(pastLimits, limitGraceMs, cancelGraceMs, most)
 
-
 const payload = sql<{
   id: string
   input: string | null
