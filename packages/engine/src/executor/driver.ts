@@ -12,10 +12,21 @@ import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { FirstReason } from '../model/attempt.ts'
 import type { RunStatus } from '../model/run.ts'
-import type { AttemptWrite, ChildStart, ClaimedRun, Directive, EndReport, Entry, EntryKind, LiveWait, WaitRecord, WriteAnswer } from '../model/work.ts'
-import { makeAbort } from './abort.ts'
+import type {
+  AttemptWrite,
+  ChildStart,
+  ClaimedRun,
+  Directive,
+  EndReport,
+  Entry,
+  EntryKind,
+  LiveWait,
+  WaitRecord,
+  WriteAnswer,
+} from '../model/work.ts'
+import { Abort } from './abort.ts'
 import { failureOf } from './failure.ts'
-import type { Turns } from './turns.ts'
+import type { Ticking, Turns } from './turns.ts'
 
 /** How an attempt left its executor. */
 export type Left =
@@ -55,7 +66,9 @@ export interface Ready extends Received {
   readonly closes?: readonly string[]
 }
 
-export type Returned = { readonly kind: 'value'; readonly output: string | null } | { readonly kind: 'continue'; readonly input: string | null; readonly runId: string }
+export type Returned =
+  | { readonly kind: 'value'; readonly output: string | null }
+  | { readonly kind: 'continue'; readonly input: string | null; readonly runId: string }
 
 export interface DriverOptions {
   readonly claimed: ClaimedRun
@@ -77,8 +90,8 @@ export interface DriverOptions {
 export interface Driver {
   readonly claimed: ClaimedRun
   readonly signal: AbortSignal
-  /** As a listener of `signal`, without the need of one. */
-  onAbort(hear: (reason: unknown) => void): () => void
+  /** Behind `signal`, for those that may not need one. */
+  readonly aborting: Abort
   readonly firstReason: FirstReason | null
   /** Whether the first reason is stored with the attempt's end. */
   readonly reasonSaved: boolean
@@ -132,529 +145,666 @@ const LOOK_MS = 1_000
 const SHOW_MS = 200
 const NOTE_MAX = 2_000
 
-export const makeDriver = (options: DriverOptions): Driver => {
-  const { claimed, ports, turns } = options
-  const aborting = makeAbort()
-  const branches = new Map<string, Branch>()
-  const live = new Map<string, LiveWait>(claimed.waits.map((wait) => [wait.key, wait]))
-  const unreached = new Set<string>(live.keys())
-  const retried = new Set<string>(claimed.waits.filter((wait) => wait.kind === 'retry').map((wait) => wait.key))
-  const closed: string[] = []
+class RunDriver implements Driver, Ticking {
+  readonly claimed: ClaimedRun
+  readonly left: Promise<Left>
+  readonly settled: Promise<Left>
+  readonly #options: DriverOptions
+  readonly aborting = new Abort()
+  readonly #branches = new Map<string, Branch>()
+  // most runs have none of these, and a thousand are driven at once: made when needed
+  #live: Map<string, LiveWait> | null = null
+  #unreached: Set<string> | null = null
+  #retried: Set<string> | null = null
+  #consumed: Set<string> | null = null
+  readonly #closed: string[] = []
 
-  let journal: readonly Entry[] = claimed.journal
-  let at = 0
-  const consumed = new Set<string>()
-  let lastAt = claimed.createdAt
+  #journal: readonly Entry[]
+  #at = 0
+  #lastAt: number
 
   // received or recorded, and not yet sent
-  let count = claimed.entries
-  let unsent: Entry[] = []
-  let waits: WaitRecord[] = []
-  let spawns: (ChildStart & { as: string })[] = []
-  let closes: string[] = []
-  let state: { text: string | null } | null = null
-  let shown: string | null = null
-  let items: { stream: string; seq: number; data: string | null }[] = []
-  let itemCount = 0
-  let looks = false
-  let end: EndReport | null = null
+  #count: number
+  #unsent: Entry[] = []
+  #waits: WaitRecord[] = []
+  #spawns: (ChildStart & { as: string })[] = []
+  #closes: string[] = []
+  #state: { text: string | null } | null = null
+  #shown: string | null = null
+  #items: { stream: string; seq: number; data: string | null }[] = []
+  #itemCount = 0
+  #looks = false
+  #end: EndReport | null = null
 
-  const queue: Ready[] = []
-  let begins: { key: string; begin: () => void }[] = []
-  let tries: ((durable: boolean) => void)[] = []
-  let bodies = 0
-  let steps = 0
-  let places = 0
-  let writing = false
-  let firstReason: FirstReason | null = null
-  let firstNote = ''
-  let reasonSaved = false
-  let draining = false
-  let pausing = false
-  let returned = false
-  let over: Left | null = null
-  let quiet = 0
-  let departs: (() => void) | null = null
-  let looking: (() => void) | null = null
-  let showing = false
+  readonly #queue: Ready[] = []
+  #begins: { key: string; begin: () => void }[] = []
+  #tries: ((durable: boolean) => void)[] = []
+  #bodies = 0
+  #steps = 0
+  #places = 0
+  #writing = false
+  #firstReason: FirstReason | null = null
+  #firstNote = ''
+  #reasonSaved = false
+  #draining = false
+  #pausing = false
+  #returned = false
+  #over: Left | null = null
+  #quiet = 0
+  #departs: (() => void) | null = null
+  #looking: (() => void) | null = null
+  #showing = false
+  #resolveLeft: (left: Left) => void = () => undefined
+  #resolveSettled: (left: Left) => void = () => undefined
 
-  let resolveLeft: (left: Left) => void = () => undefined
-  let resolveSettled: (left: Left) => void = () => undefined
-  const left = new Promise<Left>((resolve) => (resolveLeft = resolve))
-  const settled = new Promise<Left>((resolve) => (resolveSettled = resolve))
-
-  const leave = (how: Left): void => {
-    if (over) return
-    over = how
-    departs?.()
-    looking?.()
-    begins = []
-    for (const resolve of tries) resolve(false)
-    tries = []
-    if (bodies > 0 && !aborting.aborted)
-      aborting.abort(new Error(how.kind === 'stale' ? 'another attempt holds the run' : 'the attempt has ended'))
-    resolveLeft(how)
-    if (bodies === 0) resolveSettled(how)
+  constructor(options: DriverOptions) {
+    const { claimed } = options
+    this.#options = options
+    this.claimed = claimed
+    this.#journal = claimed.journal
+    this.#lastAt = claimed.createdAt
+    this.#count = claimed.entries
+    if (claimed.waits.length > 0) {
+      this.#live = new Map(claimed.waits.map((wait) => [wait.key, wait]))
+      this.#unreached = new Set(this.#live.keys())
+      this.#retried = new Set(
+        claimed.waits.filter((wait) => wait.kind === 'retry').map((wait) => wait.key),
+      )
+    }
+    this.left = new Promise((resolve) => (this.#resolveLeft = resolve))
+    this.settled = new Promise((resolve) => (this.#resolveSettled = resolve))
   }
 
-  const replaying = (): boolean => at < journal.length
+  #leave(how: Left): void {
+    if (this.#over) return
+    this.#over = how
+    this.#departs?.()
+    this.#looking?.()
+    this.#begins = []
+    for (const resolve of this.#tries) resolve(false)
+    this.#tries = []
+    if (this.#bodies > 0 && !this.aborting.aborted)
+      this.aborting.abort(
+        new Error(how.kind === 'stale' ? 'another attempt holds the run' : 'the attempt has ended'),
+      )
+    this.#resolveLeft(how)
+    if (this.#bodies === 0) this.#resolveSettled(how)
+  }
+
+  #replaying(): boolean {
+    return this.#at < this.#journal.length
+  }
 
   /** Something moved: the function is at rest again two turns from now at the earliest. */
-  const stir = (): void => {
-    quiet = 0
-    departs?.()
-    if (!over) turns.add(ticking)
+  #stir(): void {
+    this.#quiet = 0
+    this.#departs?.()
+    if (!this.#over) this.#options.turns.add(this)
   }
 
-  const ticking = {
-    tick(): boolean {
-      if (over) return false
-      quiet += 1
-      if (quiet < 2) return true
-      try {
-        atRest()
-      } catch (error) {
-        // what is stored for this run cannot be read: it fails, and the other runs of this process go on
-        if (error instanceof Defect) throw error
-        driver.fail('error', error)
-      }
-      return quiet < 2 && over === null
-    },
-  }
-
-  const give = (key: string, received: Received): void => {
-    const branch = branches.get(key)
-    branches.delete(key)
-    live.delete(key)
-    unreached.delete(key)
-    stir()
+  #give(key: string, received: Received): void {
+    const branch = this.#branches.get(key)
+    this.#branches.delete(key)
+    this.#live?.delete(key)
+    this.#unreached?.delete(key)
+    this.#stir()
     branch?.receive(received)
   }
 
-  const atRest = (): void => {
-    if (over || end) return
-    if (replaying()) {
-      if (mustLetGo()) letGo()
-      else replayNext()
+  #atRest(): void {
+    if (this.#over || this.#end) return
+    if (this.#replaying()) {
+      if (this.#mustLetGo()) this.#letGo()
+      else this.#replayNext()
       return
     }
-    const next = queue.shift()
+    const next = this.#queue.shift()
     if (next) {
-      receive(next)
+      this.#receive(next)
       return
     }
-    if (returned) return
-    if (mustLetGo() && !writing && bodies === 0 && [...branches.values()].some((branch) => branch.state !== 'wait' && branch.kind === 'step')) {
-      letGo()
+    if (this.#returned) return
+    if (
+      this.#mustLetGo() &&
+      !this.#writing &&
+      this.#bodies === 0 &&
+      [...this.#branches.values()].some(
+        (branch) => branch.state !== 'wait' && branch.kind === 'step',
+      )
+    ) {
+      this.#letGo()
       return
     }
-    const asked = [...branches.values()].filter((branch) => branch.state === 'asked')
-    for (const branch of asked) {
-      unreached.delete(branch.key)
-      branch.look(live.get(branch.key))
+    let asked = false
+    for (const branch of this.#branches.values()) {
+      if (branch.state !== 'asked') continue
+      asked = true
+      this.#unreached?.delete(branch.key)
+      branch.look(this.#live?.get(branch.key))
     }
-    if (asked.length > 0) stir()
-    goOn()
+    if (asked) this.#stir()
+    this.#goOn()
   }
 
-  const receive = (next: Ready): void => {
-    if (isClosed(next.key)) {
-      stir()
+  #receive(next: Ready): void {
+    if (this.isClosed(next.key)) {
+      this.#stir()
       return
     }
-    count += 1
-    unsent.push({ n: count, key: next.key, kind: next.kind, at: stamp(), output: next.output, error: next.error })
-    if (next.spawn) spawns.push(next.spawn)
-    if (next.closes) closes.push(...next.closes)
-    give(next.key, next)
+    this.#count += 1
+    this.#unsent.push({
+      n: this.#count,
+      key: next.key,
+      kind: next.kind,
+      at: this.#stamp(),
+      output: next.output,
+      error: next.error,
+    })
+    if (next.spawn) this.#spawns.push(next.spawn)
+    if (next.closes) this.#closes.push(...next.closes)
+    this.#give(next.key, next)
   }
 
-  const stamp = (): number => {
-    lastAt = Math.max(lastAt, Math.floor(ports.time.mono() + options.storeOffset))
-    return lastAt
+  #stamp(): number {
+    this.#lastAt = Math.max(
+      this.#lastAt,
+      Math.floor(this.#options.ports.time.mono() + this.#options.storeOffset),
+    )
+    return this.#lastAt
   }
 
-  const pending = (): boolean => unsent.length > 0 || waits.length > 0 || closes.length > 0 || tries.length > 0 || state !== null || looks
+  #pending(): boolean {
+    return (
+      this.#unsent.length > 0 ||
+      this.#waits.length > 0 ||
+      this.#closes.length > 0 ||
+      this.#tries.length > 0 ||
+      this.#state !== null ||
+      this.#looks
+    )
+  }
 
   /** At rest with nothing to give: store what is unsent, let bodies begin, suspend, or let go. */
-  const goOn = (): void => {
-    if (over || end || writing || replaying() || queue.length > 0) return
-    const standing = [...branches.values()]
-    const idle = bodies === 0 && begins.length === 0 && places === 0
+  #goOn(): void {
+    if (this.#over || this.#end || this.#writing || this.#replaying() || this.#queue.length > 0)
+      return
+    const standing = [...this.#branches.values()]
+    const idle = this.#bodies === 0 && this.#begins.length === 0 && this.#places === 0
     if (idle && standing.length > 0 && standing.every((branch) => branch.state === 'wait')) {
-      if (firstReason !== null) return letGo()
-      end = { kind: 'suspend', keys: standing.map((branch) => branch.key) }
-      void flush()
+      if (this.#firstReason !== null) return this.#letGo()
+      this.#end = { kind: 'suspend', keys: standing.map((branch) => branch.key) }
+      void this.#flush()
       return
     }
-    if (mustLetGo() && bodies === 0) return letGo()
-    if (pending()) {
-      void flush()
+    if (this.#mustLetGo() && this.#bodies === 0) return this.#letGo()
+    if (this.#pending()) {
+      void this.#flush()
       return
     }
-    if (begins.length > 0 && !mustLetGo()) {
-      const now = begins
-      begins = []
-      for (const { key, begin } of now) if (!isClosed(key)) begin()
+    if (this.#begins.length > 0 && !this.#mustLetGo()) {
+      const now = this.#begins
+      this.#begins = []
+      for (const { key, begin } of now) if (!this.isClosed(key)) begin()
       return
     }
-    armLook()
+    this.#armLook()
   }
 
   /** Whether no further body may begin: the run is to be let go of at the next end of a step. */
-  const mustLetGo = (): boolean =>
-    firstReason !== null || draining || pausing || (begins.length > 0 && steps > 0 && steps >= options.maxChainDepth && options.othersWait())
+  #mustLetGo(): boolean {
+    return (
+      this.#firstReason !== null ||
+      this.#draining ||
+      this.#pausing ||
+      (this.#begins.length > 0 &&
+        this.#steps > 0 &&
+        this.#steps >= this.#options.maxChainDepth &&
+        this.#options.othersWait())
+    )
+  }
 
-  const letGo = (): void => {
-    if (end) return
-    if (firstReason === 'time_limit' || firstReason === 'attempt_deadline') {
-      const error = Object.assign(new Error(firstNote), { code: firstReason })
-      driver.fail(firstReason, error, firstReason === 'attempt_deadline' ? options.retryInMs(error) : undefined)
+  #letGo(): void {
+    if (this.#end) return
+    if (this.#firstReason === 'time_limit' || this.#firstReason === 'attempt_deadline') {
+      const error = Object.assign(new Error(this.#firstNote), { code: this.#firstReason })
+      this.fail(
+        this.#firstReason,
+        error,
+        this.#firstReason === 'attempt_deadline' ? this.#options.retryInMs(error) : undefined,
+      )
       return
     }
-    if (firstReason === 'stale') end = { kind: 'stale', note: firstNote }
-    else if (firstReason !== null) end = { kind: 'hand_back', reason: firstReason }
-    else if (draining) end = { kind: 'hand_back', reason: 'shutdown' }
-    else if (pausing) end = { kind: 'hand_back', reason: 'pause' }
-    else end = { kind: 'hand_back', reason: 'chain', toEnd: true }
-    void flush()
+    if (this.#firstReason === 'stale') this.#end = { kind: 'stale', note: this.#firstNote }
+    else if (this.#firstReason !== null)
+      this.#end = { kind: 'hand_back', reason: this.#firstReason }
+    else if (this.#draining) this.#end = { kind: 'hand_back', reason: 'shutdown' }
+    else if (this.#pausing) this.#end = { kind: 'hand_back', reason: 'pause' }
+    else this.#end = { kind: 'hand_back', reason: 'chain', toEnd: true }
+    void this.#flush()
   }
 
-  const park = (note: string): void => {
-    if (end || over) return
-    end = { kind: 'park', reason: 'nondeterminism', note }
-    if (bodies > 0) aborting.abort(new Error(note))
-    void flush()
+  #park(note: string): void {
+    if (this.#end || this.#over) return
+    this.#end = { kind: 'park', reason: 'nondeterminism', note }
+    if (this.#bodies > 0) this.aborting.abort(new Error(note))
+    void this.#flush()
   }
 
-  const replayNext = (): void => {
-    const entry = journal[at]
+  #replayNext(): void {
+    const entry = this.#journal[this.#at]
     if (!entry) return
-    const branch = branches.get(entry.key)
-    if (consumed.has(entry.key) || isClosed(entry.key)) {
-      at += 1
-      stir()
+    const branch = this.#branches.get(entry.key)
+    if (this.#consumed?.has(entry.key) || this.isClosed(entry.key)) {
+      this.#at += 1
+      this.#stir()
     } else if (branch && branch.kind !== entry.kind)
-      park(`entry ${entry.n} of the journal is ${entry.key} as ${entry.kind}; the function asks for it as ${branch.kind}`)
+      this.#park(
+        `entry ${entry.n} of the journal is ${entry.key} as ${entry.kind}; the function asks for it as ${branch.kind}`,
+      )
     else if (branch) {
-      at += 1
-      lastAt = entry.at
-      give(entry.key, entry)
-    } else if (!departs) {
-      const cancel = ports.timers.after(DEPARTS_MS, () => {
-        departs = null
-        const asked = [...branches.keys()]
-        park(`entry ${entry.n} of the journal is ${entry.key} (${entry.kind}); the function ${asked.length === 0 ? 'asks for nothing' : `asks for ${asked.join(', ')}`}`)
+      this.#at += 1
+      this.#lastAt = entry.at
+      this.#give(entry.key, entry)
+    } else if (!this.#departs) {
+      const cancel = this.#options.ports.timers.after(DEPARTS_MS, () => {
+        this.#departs = null
+        const asked = [...this.#branches.keys()]
+        this.#park(
+          `entry ${entry.n} of the journal is ${entry.key} (${entry.kind}); the function ${asked.length === 0 ? 'asks for nothing' : `asks for ${asked.join(', ')}`}`,
+        )
       })
-      departs = () => {
+      this.#departs = () => {
         cancel()
-        departs = null
+        this.#departs = null
       }
     }
   }
 
   /** While other branches work, a wait of this run may be satisfied or due: look now and then, in case nobody tells. */
-  const armLook = (): void => {
-    if (looking || ![...branches.values()].some((branch) => branch.state === 'wait')) return
-    const cancel = ports.timers.after(LOOK_MS, () => {
-      looking = null
-      looks = true
-      goOn()
+  #armLook(): void {
+    if (this.#looking || ![...this.#branches.values()].some((branch) => branch.state === 'wait'))
+      return
+    const cancel = this.#options.ports.timers.after(LOOK_MS, () => {
+      this.#looking = null
+      this.#looks = true
+      this.#goOn()
     })
-    looking = () => {
+    this.#looking = () => {
       cancel()
-      looking = null
+      this.#looking = null
     }
   }
 
-  const take = (): AttemptWrite => {
+  #take(): AttemptWrite {
     const write: AttemptWrite = {
-      run: claimed.run,
-      attempt: claimed.attempt,
-      entries: unsent,
-      ...(waits.length > 0 ? { waits } : {}),
-      ...(spawns.length > 0 ? { spawns } : {}),
-      ...(closes.length > 0 ? { closes } : {}),
-      ...(state ? { state: state.text } : {}),
-      ...(shown !== null ? { progress: shown } : {}),
-      ...(items.length > 0 ? { stream: items } : {}),
-      ...(looks || unsent.some((entry) => retried.has(entry.key)) ? { look: true } : {}),
-      ...(firstReason !== null ? { firstReason } : {}),
-      ...(end ? { end } : {}),
+      run: this.claimed.run,
+      attempt: this.claimed.attempt,
+      entries: this.#unsent,
+      ...(this.#waits.length > 0 ? { waits: this.#waits } : {}),
+      ...(this.#spawns.length > 0 ? { spawns: this.#spawns } : {}),
+      ...(this.#closes.length > 0 ? { closes: this.#closes } : {}),
+      ...(this.#state ? { state: this.#state.text } : {}),
+      ...(this.#shown !== null ? { progress: this.#shown } : {}),
+      ...(this.#items.length > 0 ? { stream: this.#items } : {}),
+      ...(this.#looks || this.#unsent.some((entry) => this.#retried?.has(entry.key))
+        ? { look: true }
+        : {}),
+      ...(this.#firstReason !== null ? { firstReason: this.#firstReason } : {}),
+      ...(this.#end ? { end: this.#end } : {}),
     }
-    unsent = []
-    waits = []
-    spawns = []
-    closes = []
-    state = null
-    shown = null
-    items = []
-    looks = false
+    this.#unsent = []
+    this.#waits = []
+    this.#spawns = []
+    this.#closes = []
+    this.#state = null
+    this.#shown = null
+    this.#items = []
+    this.#looks = false
     return write
   }
 
-  const flush = async (): Promise<void> => {
-    if (writing || over) return
-    writing = true
+  async #flush(): Promise<void> {
+    if (this.#writing || this.#over) return
+    this.#writing = true
     do {
-      const trying = tries
-      tries = []
-      const write = take()
+      const trying = this.#tries
+      this.#tries = []
+      const write = this.#take()
       let answer: WriteAnswer
       try {
-        answer = await options.write(write)
+        answer = await this.#options.write(write)
       } catch (error) {
         for (const resolve of trying) resolve(false)
-        leave({ kind: 'dropped', reason: messageOf(error) })
+        this.#leave({ kind: 'dropped', reason: messageOf(error) })
         return
       }
-      if (over) {
+      if (this.#over) {
         for (const resolve of trying) resolve(false)
         return
       }
       if (!answer.ok) {
         for (const resolve of trying) resolve(false)
-        refused(answer)
+        this.#refused(answer)
         continue
       }
       if (answer.ended !== null) {
-        reasonSaved = firstReason !== null
+        this.#reasonSaved = this.#firstReason !== null
         for (const resolve of trying) resolve(false)
-        leave({ kind: 'ended', status: answer.ended })
+        this.#leave({ kind: 'ended', status: answer.ended })
         return
       }
       // the suspend found one of its waits satisfied: the attempt goes on
-      if (write.end?.kind === 'suspend') end = null
+      if (write.end?.kind === 'suspend') this.#end = null
       for (const record of write.waits ?? []) {
-        if (record.kind === 'retry') retried.add(record.key)
+        if (record.kind !== 'retry') continue
+        this.#retried ??= new Set()
+        this.#retried.add(record.key)
       }
-      for (const wait of answer.satisfied) noteWait(wait)
+      for (const wait of answer.satisfied) this.#noteWait(wait)
       for (const resolve of trying) resolve(true)
-      if (answer.directive !== null) driver.told(answer.directive, answer.note)
-    } while (over === null && end !== null)
-    writing = false
-    if (over) return
-    if (quiet >= 2) goOn()
-    else stir()
+      if (answer.directive !== null) this.told(answer.directive, answer.note)
+    } while (this.#over === null && this.#end !== null)
+    this.#writing = false
+    if (this.#over) return
+    if (this.#quiet >= 2) this.#goOn()
+    else this.#stir()
   }
 
-  const refused = (answer: Extract<WriteAnswer, { ok: false }>): void => {
-    if (answer.code === 'stale_attempt' || answer.code === 'not_found') return leave({ kind: 'stale' })
-    if (end?.kind === 'fail' && end.reason === 'result_unsaveable') return leave({ kind: 'dropped', reason: answer.message })
+  #refused(answer: Extract<WriteAnswer, { ok: false }>): void {
+    if (answer.code === 'stale_attempt' || answer.code === 'not_found')
+      return this.#leave({ kind: 'stale' })
+    if (this.#end?.kind === 'fail' && this.#end.reason === 'result_unsaveable')
+      return this.#leave({ kind: 'dropped', reason: answer.message })
     // the store refuses the content: the run fails by name, and nothing else is touched
-    unsent = []
-    waits = []
-    spawns = []
-    closes = []
+    this.#unsent = []
+    this.#waits = []
+    this.#spawns = []
+    this.#closes = []
     const reason = answer.code === 'payload_too_large' ? 'result_unsaveable' : answer.code
-    end = { kind: 'fail', reason, note: answer.message, error: JSON.stringify({ name: 'LeaseholdError', message: answer.message, code: answer.code }) }
+    this.#end = {
+      kind: 'fail',
+      reason,
+      note: answer.message,
+      error: JSON.stringify({ name: 'LeaseholdError', message: answer.message, code: answer.code }),
+    }
   }
 
-  const noteWait = (wait: LiveWait): void => {
-    live.set(wait.key, wait)
-    const branch = branches.get(wait.key)
-    if (branch?.state === 'wait' && !queue.some((each) => each.key === wait.key)) branch.look(wait)
+  #noteWait(wait: LiveWait): void {
+    this.#live ??= new Map()
+    this.#live.set(wait.key, wait)
+    const branch = this.#branches.get(wait.key)
+    if (branch?.state === 'wait' && !this.#queue.some((each) => each.key === wait.key))
+      branch.look(wait)
   }
 
-  const isClosed = (key: string): boolean => closed.some((prefix) => key.startsWith(prefix))
+  isClosed(key: string): boolean {
+    return this.#closed.some((prefix) => key.startsWith(prefix))
+  }
 
-  const show = (): void => {
-    if (showing || over) return
-    showing = true
-    ports.timers.after(SHOW_MS, () => {
-      showing = false
-      if (!over && !end && !writing && (shown !== null || items.length > 0 || state !== null)) void flush()
+  #show(): void {
+    if (this.#showing || this.#over) return
+    this.#showing = true
+    this.#options.ports.timers.after(SHOW_MS, () => {
+      this.#showing = false
+      if (
+        !this.#over &&
+        !this.#end &&
+        !this.#writing &&
+        (this.#shown !== null || this.#items.length > 0 || this.#state !== null)
+      )
+        void this.#flush()
     })
   }
 
-  const driver: Driver = {
-    claimed,
-    get signal() {
-      return aborting.signal
-    },
-    onAbort: aborting.onAbort,
-    get firstReason() {
-      return firstReason
-    },
-    get reasonSaved() {
-      return reasonSaved
-    },
-    get bodies() {
-      return bodies
-    },
-    get over() {
-      return over !== null
-    },
-    get replaying() {
-      return replaying() || unreached.size > 0
-    },
-    left,
-    settled,
-
-    start(run) {
-      const drive = async (): Promise<void> => {
-        let known = journal
-        while (known.length < claimed.entries && !over) {
-          const more = await options.page(known.length)
-          if (more.length === 0) break
-          known = [...known, ...more]
-        }
-        journal = known
-        if (over) return
-        stir()
-        try {
-          finishWith(await run())
-        } catch (error) {
-          returned = true
-          // an error after a stop was asked is the stop's doing: it settles by its first reason (RUN-17)
-          if (firstReason !== null && !over && !end) letGo()
-          else if (!over && !end) driver.fail('error', error, options.retryInMs(error))
-        }
-      }
-      const finishWith = (result: Returned): void => {
-        returned = true
-        if (over || end) return
-        if (firstReason === 'time_limit' || firstReason === 'attempt_deadline' || firstReason === 'stale') return letGo()
-        if (replaying()) return park(`the function returned while the journal has ${journal[at]?.key} as entry ${journal[at]?.n}`)
-        const dangling = [...branches.values()].find((branch) => !isClosed(branch.key))
-        if (dangling) {
-          const message = `the function returned while ${dangling.key} was not awaited; await every step, or use ctx.race`
-          return driver.fail('unawaited_step', Object.assign(new Error(message), { code: 'unawaited_step' }))
-        }
-        end = result.kind === 'value' ? { kind: 'complete', output: result.output } : { kind: 'continue', input: result.input, runId: result.runId }
-        void flush()
-      }
-      drive().catch((error: unknown) => leave({ kind: 'dropped', reason: messageOf(error) }))
-    },
-
-    ask(branch) {
-      branches.set(branch.key, branch)
-      stir()
-    },
-    ready(ready) {
-      if (over) return
-      queue.push(ready)
-      stir()
-    },
-    record(wait) {
-      waits.push(wait)
-    },
-    failedTry(record) {
-      if (over || end) return Promise.resolve(false)
-      waits.push(record)
-      return new Promise((resolve) => {
-        tries.push(resolve)
-        void flush()
-      })
-    },
-    whenDurable(key, begin) {
-      if (over || end) return
-      begins.push({ key, begin })
-    },
-    bodyBegins() {
-      bodies += 1
-      steps += 1
-    },
-    bodySettles() {
-      bodies -= 1
-      if (!over) return stir()
-      if (bodies === 0) resolveSettled(over)
-    },
-    inPlace(change) {
-      places += change
-      stir()
-    },
-    closeScope(prefix) {
-      closed.push(prefix)
-      const lost = new Set<string>()
-      for (const [key, branch] of branches) {
-        if (!key.startsWith(prefix)) continue
-        branches.delete(key)
-        if (branch.state === 'wait' && !waits.some((record) => record.key === key)) lost.add(key)
-      }
-      for (const key of live.keys()) if (key.startsWith(prefix)) lost.add(key)
-      for (const key of lost) {
-        live.delete(key)
-        unreached.delete(key)
-      }
-      waits = waits.filter((record) => !record.key.startsWith(prefix))
-      return [...lost]
-    },
-    isClosed,
-    mark(key, kind) {
-      if (journal.some((entry) => entry.key === key)) {
-        consumed.add(key)
-        if (journal[at]?.key === key) at += 1
-        return true
-      }
-      if (driver.replaying) return false
-      if (unsent.some((entry) => entry.key === key)) return true
-      count += 1
-      unsent.push({ n: count, key, kind, at: stamp(), output: null, error: null })
-      return true
-    },
-    now: () => lastAt,
-    setState(text) {
-      if (driver.replaying) return
-      state = { text }
-      show()
-    },
-    progress(text) {
-      shown = text
-      show()
-    },
-    append(stream, data) {
-      if (itemCount >= STREAM_MAX || over) return
-      itemCount += 1
-      items.push({ stream, seq: claimed.attempt * STREAM_STRIDE + itemCount, data })
-      show()
-    },
-
-    stop(reason, note) {
-      if (firstReason !== null || over) return
-      firstReason = reason
-      firstNote = note
-      aborting.abort(Object.assign(new Error(note), { name: 'AbortError', reason }))
-      stir()
-    },
-    drain() {
-      draining = true
-      stir()
-    },
-    told(directive, note) {
-      if (over) return
-      if (directive === 'cancel') driver.stop('canceled', note ?? 'canceled')
-      else if (directive === 'pause') {
-        pausing = true
-        stir()
-      } else {
-        looks = true
-        stir()
-      }
-    },
-    drop(reason) {
-      if (!aborting.aborted) aborting.abort(Object.assign(new Error(reason), { name: 'AbortError' }))
-      leave({ kind: 'dropped', reason })
-    },
-    revoke(record, note) {
-      if (over || end) return
-      waits.push(record)
-      end = { kind: 'revoke', reason: 'step_limit', note }
-      void flush()
-    },
-    fail(reason, error, retryInMs) {
-      if (over || (end !== null && end.kind !== 'suspend')) return
-      const failure = JSON.stringify(failureOf(error))
-      end = { kind: 'fail', reason, note: messageOf(error).slice(0, NOTE_MAX), error: failure, ...(retryInMs === undefined ? {} : { retryInMs }) }
-      if (retryInMs !== undefined) {
-        // errors that are not durable yet are not recorded: their steps are tried anew by the next attempt
-        const base = count - unsent.length
-        closes.push(...unsent.filter((entry) => entry.error !== null).map((entry) => entry.key))
-        unsent = unsent.filter((entry) => entry.error === null).map((entry, i) => ({ ...entry, n: base + i + 1 }))
-        count = base + unsent.length
-      }
-      void flush()
-    },
+  tick(): boolean {
+    if (this.#over) return false
+    this.#quiet += 1
+    if (this.#quiet < 2) return true
+    try {
+      this.#atRest()
+    } catch (error) {
+      // what is stored for this run cannot be read: it fails, and the other runs of this process go on
+      if (error instanceof Defect) throw error
+      this.fail('error', error)
+    }
+    return this.#quiet < 2 && this.#over === null
   }
-  return driver
+
+  get signal(): AbortSignal {
+    return this.aborting.signal
+  }
+
+  now(): number {
+    return this.#lastAt
+  }
+
+  get firstReason(): FirstReason | null {
+    return this.#firstReason
+  }
+
+  get reasonSaved(): boolean {
+    return this.#reasonSaved
+  }
+
+  get bodies(): number {
+    return this.#bodies
+  }
+
+  get over(): boolean {
+    return this.#over !== null
+  }
+
+  get replaying(): boolean {
+    return this.#replaying() || (this.#unreached?.size ?? 0) > 0
+  }
+
+  start(run: () => Promise<Returned>): void {
+    const drive = async (): Promise<void> => {
+      let known = this.#journal
+      while (known.length < this.claimed.entries && !this.#over) {
+        const more = await this.#options.page(known.length)
+        if (more.length === 0) break
+        known = [...known, ...more]
+      }
+      this.#journal = known
+      if (this.#over) return
+      this.#stir()
+      try {
+        finishWith(await run())
+      } catch (error) {
+        this.#returned = true
+        // an error after a stop was asked is the stop's doing: it settles by its first reason (RUN-17)
+        if (this.#firstReason !== null && !this.#over && !this.#end) this.#letGo()
+        else if (!this.#over && !this.#end)
+          this.fail('error', error, this.#options.retryInMs(error))
+      }
+    }
+    const finishWith = (result: Returned): void => {
+      this.#returned = true
+      if (this.#over || this.#end) return
+      if (
+        this.#firstReason === 'time_limit' ||
+        this.#firstReason === 'attempt_deadline' ||
+        this.#firstReason === 'stale'
+      )
+        return this.#letGo()
+      if (this.#replaying())
+        return this.#park(
+          `the function returned while the journal has ${this.#journal[this.#at]?.key} as entry ${this.#journal[this.#at]?.n}`,
+        )
+      const dangling = [...this.#branches.values()].find((branch) => !this.isClosed(branch.key))
+      if (dangling) {
+        const message = `the function returned while ${dangling.key} was not awaited; await every step, or use ctx.race`
+        return this.fail(
+          'unawaited_step',
+          Object.assign(new Error(message), { code: 'unawaited_step' }),
+        )
+      }
+      this.#end =
+        result.kind === 'value'
+          ? { kind: 'complete', output: result.output }
+          : { kind: 'continue', input: result.input, runId: result.runId }
+      void this.#flush()
+    }
+    drive().catch((error: unknown) => this.#leave({ kind: 'dropped', reason: messageOf(error) }))
+  }
+
+  ask(branch: Branch): void {
+    this.#branches.set(branch.key, branch)
+    this.#stir()
+  }
+
+  ready(ready: Ready): void {
+    if (this.#over) return
+    this.#queue.push(ready)
+    this.#stir()
+  }
+
+  record(wait: WaitRecord): void {
+    this.#waits.push(wait)
+  }
+
+  failedTry(record: WaitRecord): Promise<boolean> {
+    if (this.#over || this.#end) return Promise.resolve(false)
+    this.#waits.push(record)
+    return new Promise((resolve) => {
+      this.#tries.push(resolve)
+      void this.#flush()
+    })
+  }
+
+  whenDurable(key: string, begin: () => void): void {
+    if (this.#over || this.#end) return
+    this.#begins.push({ key, begin })
+  }
+
+  bodyBegins(): void {
+    this.#bodies += 1
+    this.#steps += 1
+  }
+
+  bodySettles(): void {
+    this.#bodies -= 1
+    if (!this.#over) return this.#stir()
+    if (this.#bodies === 0) this.#resolveSettled(this.#over)
+  }
+
+  inPlace(change: 1 | -1): void {
+    this.#places += change
+    this.#stir()
+  }
+
+  closeScope(prefix: string): string[] {
+    this.#closed.push(prefix)
+    const lost = new Set<string>()
+    for (const [key, branch] of this.#branches) {
+      if (!key.startsWith(prefix)) continue
+      this.#branches.delete(key)
+      if (branch.state === 'wait' && !this.#waits.some((record) => record.key === key))
+        lost.add(key)
+    }
+    for (const key of this.#live?.keys() ?? []) if (key.startsWith(prefix)) lost.add(key)
+    for (const key of lost) {
+      this.#live?.delete(key)
+      this.#unreached?.delete(key)
+    }
+    this.#waits = this.#waits.filter((record) => !record.key.startsWith(prefix))
+    return [...lost]
+  }
+
+  mark(key: string, kind: EntryKind): boolean {
+    if (this.#journal.some((entry) => entry.key === key)) {
+      this.#consumed ??= new Set()
+      this.#consumed.add(key)
+      if (this.#journal[this.#at]?.key === key) this.#at += 1
+      return true
+    }
+    if (this.replaying) return false
+    if (this.#unsent.some((entry) => entry.key === key)) return true
+    this.#count += 1
+    this.#unsent.push({ n: this.#count, key, kind, at: this.#stamp(), output: null, error: null })
+    return true
+  }
+
+  setState(text: string | null): void {
+    if (this.replaying) return
+    this.#state = { text }
+    this.#show()
+  }
+
+  progress(text: string): void {
+    this.#shown = text
+    this.#show()
+  }
+
+  append(stream: string, data: string | null): void {
+    if (this.#itemCount >= STREAM_MAX || this.#over) return
+    this.#itemCount += 1
+    this.#items.push({ stream, seq: this.claimed.attempt * STREAM_STRIDE + this.#itemCount, data })
+    this.#show()
+  }
+
+  stop(reason: FirstReason, note: string): void {
+    if (this.#firstReason !== null || this.#over) return
+    this.#firstReason = reason
+    this.#firstNote = note
+    this.aborting.abort(Object.assign(new Error(note), { name: 'AbortError', reason }))
+    this.#stir()
+  }
+
+  drain(): void {
+    this.#draining = true
+    this.#stir()
+  }
+
+  told(directive: Directive, note: string | null): void {
+    if (this.#over) return
+    if (directive === 'cancel') this.stop('canceled', note ?? 'canceled')
+    else if (directive === 'pause') {
+      this.#pausing = true
+      this.#stir()
+    } else {
+      this.#looks = true
+      this.#stir()
+    }
+  }
+
+  drop(reason: string): void {
+    if (!this.aborting.aborted)
+      this.aborting.abort(Object.assign(new Error(reason), { name: 'AbortError' }))
+    this.#leave({ kind: 'dropped', reason })
+  }
+
+  revoke(record: WaitRecord, note: string): void {
+    if (this.#over || this.#end) return
+    this.#waits.push(record)
+    this.#end = { kind: 'revoke', reason: 'step_limit', note }
+    void this.#flush()
+  }
+
+  fail(reason: string, error: unknown, retryInMs?: number): void {
+    if (this.#over || (this.#end !== null && this.#end.kind !== 'suspend')) return
+    const failure = JSON.stringify(failureOf(error))
+    this.#end = {
+      kind: 'fail',
+      reason,
+      note: messageOf(error).slice(0, NOTE_MAX),
+      error: failure,
+      ...(retryInMs === undefined ? {} : { retryInMs }),
+    }
+    if (retryInMs !== undefined) {
+      // errors that are not durable yet are not recorded: their steps are tried anew by the next attempt
+      const base = this.#count - this.#unsent.length
+      this.#closes.push(
+        ...this.#unsent.filter((entry) => entry.error !== null).map((entry) => entry.key),
+      )
+      this.#unsent = this.#unsent
+        .filter((entry) => entry.error === null)
+        .map((entry, i) => ({ ...entry, n: base + i + 1 }))
+      this.#count = base + this.#unsent.length
+    }
+    void this.#flush()
+  }
 }
+
+export const makeDriver = (options: DriverOptions): Driver => new RunDriver(options)

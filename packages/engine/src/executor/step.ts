@@ -5,8 +5,7 @@ import { FatalError, LeaseholdError, RetryAfterError } from '../kernel/errors.ts
 import { messageOf } from '../kernel/json.ts'
 import { backoffMs, retryFaults, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
 import type { LiveWait, WaitRecord } from '../model/work.ts'
-import type { Abort } from './abort.ts'
-import { makeAbort } from './abort.ts'
+import { Abort } from './abort.ts'
 import type { StepArgument, StepOptions } from './context.ts'
 import { failureOf } from './failure.ts'
 import { payloadOf } from './payload.ts'
@@ -48,8 +47,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   const { env, key, options } = step
   const { driver, ports } = env
   driver.bodyBegins()
-  const aborting = makeAbort()
-  const unlink = driver.onAbort(aborting.abort)
+  const aborting = new Abort(driver.aborting)
   const trying = { over: false }
   let timedOut = false
   let revoked = false
@@ -91,7 +89,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   }
   trying.over = true
   cancelLimit?.()
-  unlink()
+  aborting.settle()
   if (revoked || driver.over) return driver.bodySettles()
   if ('output' in result && !timedOut) {
     driver.ready({ key, kind: 'step', output: result.output, error: null })
