@@ -1,0 +1,211 @@
+// The commands against a real server: what they print, as words and as JSON, and how they end.
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { fixture, folder, leasehold, ran, runThat, serve, start, until, work } from './processes.ts'
+
+/** A server with an executor, and the program called with its address. */
+const running = async (env: Readonly<Record<string, string>> = {}) => {
+  const cwd = folder()
+  const { url, client, process: server } = await serve(cwd, env)
+  const executor = await work(cwd, url)
+  const call = (...args: string[]) => ran(args, { cwd, env: { LEASEHOLD_URL: url } })
+  const json = async (...args: string[]): Promise<unknown> => {
+    const { code, out, err } = await call(...args, '--json')
+    if (code !== 0) throw new Error(`${args.join(' ')}: ${code} ${err}`)
+    return JSON.parse(out) as unknown
+  }
+  return { cwd, url, client, server, executor, call, json }
+}
+
+test('OPS-03 every read prints JSON that scripts can use', async () => {
+  const { call, json, client } = await running()
+  expect(await call('start', 'greet', '--input', '{"name":"Ann"}', '--wait')).toMatchObject({
+    code: 0,
+    out: '"Hello, Ann!"\n',
+  })
+  const { id } = await client.start('limited', null)
+  await runThat(client, id, ({ run }) => run.status === 'waiting')
+
+  expect(await json('runs')).toMatchObject({
+    runs: [{ workflow: 'limited' }, { workflow: 'greet', status: 'succeeded' }],
+    next: null,
+  })
+  expect(await json('runs', '--status', 'succeeded', '--workflow', 'greet')).toMatchObject({
+    runs: [{ workflow: 'greet' }],
+  })
+  expect(await json('runs', '--counts')).toMatchObject({
+    counts: expect.arrayContaining([{ status: 'succeeded', count: 1, more: false }]) as unknown,
+  })
+  expect(await json('show', 'latest')).toMatchObject({
+    run: { id },
+    explanation: { run: id, conditions: expect.any(Array) as unknown },
+  })
+  expect(await json('executors')).toMatchObject({ executors: [{ state: 'live' }] })
+  expect(await json('slots')).toMatchObject({ slots: [{ key: 'one', used: 1, value: 1 }] })
+  expect(await json('slots', 'one')).toMatchObject({ slot: { key: 'one' }, holders: [{ run: id }] })
+  expect(await json('slots', 'one', '--set', '5')).toMatchObject({
+    slot: { value: 5, codeValue: 1, operatorValue: 5 },
+  })
+  expect(await json('slots', 'one', '--set', 'code')).toMatchObject({
+    slot: { value: 1, operatorValue: null },
+  })
+  expect(await json('approve')).toMatchObject({ approvals: [] })
+  expect(await json('doctor')).toMatchObject({ well: true })
+  const ids = await call('runs', '--quiet')
+  expect(ids.out.trim().split('\n')).toHaveLength(2)
+})
+
+test('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, retry, hand back, watch', async () => {
+  const { call, client, cwd } = await running()
+  const started = await call('start', 'waits', '--id', 'run_mine', '--key', 'k1')
+  expect(started).toMatchObject({ code: 0, out: 'run_mine queued\n' })
+  await runThat(client, 'run_mine', ({ run }) => run.status === 'waiting')
+  expect((await call('pause', 'run_mine', '--reason', 'lunch')).out).toBe('run_mine paused\n')
+  expect((await call('show', 'run_mine')).out).toContain('lunch')
+  expect((await call('resume', 'run_mine')).code).toBe(0)
+  expect((await call('resume', 'run_mine')).code).toBe(4)
+  writeFileSync(path.join(cwd, 'payload.json'), '{"answer":42}')
+  const watching = leasehold(['watch', 'run_mine'], {
+    cwd,
+    env: { LEASEHOLD_URL: (await call('config', '--json')).out.match(/http:[^"]+/)?.[0] ?? '' },
+  })
+  await watching.line('run.started')
+  expect((await call('signal', 'run_mine', 'go', '--payload', '@payload.json')).code).toBe(0)
+  await runThat(
+    client,
+    'run_mine',
+    ({ run, output }) => run.status === 'succeeded' && JSON.stringify(output) === '{"answer":42}',
+  )
+  expect(await watching.ended).toBe(0)
+  expect(watching.out()).toMatch(/signal go: .*42[\s\S]*run_mine succeeded/)
+
+  await call('start', 'asks', '--id', 'run_asks')
+  const { approvals } = await until(async () => {
+    const page = await client.approvals()
+    return page.approvals.length > 0 && page
+  })
+  const approval = approvals[0]?.id ?? ''
+  expect((await call('approve')).out).toContain('Publish?')
+  expect(await call('approve', approval, '--yes', '--deny')).toMatchObject({ code: 2 })
+  expect(await call('approve', approval, '--yes', '--by', 'ann')).toMatchObject({
+    code: 0,
+    out: `${approval} approved by ann\n`,
+  })
+  expect(await call('approve', approval, '--deny', '--by', 'bob')).toMatchObject({ code: 4 })
+
+  await call('start', 'waits', '--id', 'run_gone')
+  expect((await call('cancel', 'run_gone', '--reason', 'not needed')).out).toBe(
+    'run_gone canceled\n',
+  )
+  expect((await call('cancel', 'run_gone')).code).toBe(4)
+  const retried = await call('retry', 'run_gone')
+  expect(retried).toMatchObject({ code: 0 })
+  expect(retried.out).toContain('is the retry of run_gone')
+
+  await call(
+    'start',
+    'steps',
+    '--id',
+    'run_long',
+    '--input',
+    JSON.stringify({ count: 100, ms: 100, file: path.join(cwd, 'long.txt') }),
+  )
+  await runThat(client, 'run_long', ({ run }) => run.status === 'running' && run.entries > 0)
+  expect((await call('hand-back', 'run_long', '--reason', 'moved')).out).toContain(
+    'attempt 1 was handed back',
+  )
+  await runThat(client, 'run_long', ({ run }) => run.attempt > 1)
+})
+
+test('OPS-03 exit codes: 1 failed, 2 usage, 3 not found, 4 conflict, 5 denied, 6 unreachable, 7 timed out', async () => {
+  const { call, cwd, url } = await running()
+  const failed = await call('start', 'fails', '--wait', '10s')
+  expect(failed.code).toBe(1)
+  expect(failed.err).toContain('it is broken')
+  expect(failed.out).toBe('')
+  expect((await call('start', 'greet', '--input', 'Ann')).code).toBe(2)
+  expect((await call('start', 'greet', '--input', '{"name":""}')).code).toBe(2)
+  expect((await call('nonsense')).code).toBe(2)
+  expect((await call('runs', '--limit', '0')).code).toBe(2)
+  expect((await call('show', 'run_none')).code).toBe(3)
+  expect((await call('start', 'unheard')).code).toBe(3)
+  expect((await call('start', 'waits', '--wait', '200ms')).code).toBe(7)
+  expect((await ran(['runs', '--url', 'http://127.0.0.1:9'], { cwd })).code).toBe(6)
+  expect((await ran(['doctor', '--url', 'http://127.0.0.1:9'], { cwd })).code).toBe(6)
+  expect((await ran(['--help'], { cwd })).code).toBe(0)
+  expect((await ran(['work', 'nowhere.js', '--url', url], { cwd })).code).toBe(2)
+  expect(
+    (
+      await ran(
+        ['work', path.join(path.dirname(fixture('workflows.js')), 'empty.js'), '--url', url],
+        { cwd },
+      )
+    ).code,
+  ).toBe(2)
+})
+
+test('SEC-01 a wrong token is denied with exit code 5, also to an executor; the right one is let in', async () => {
+  const cwd = folder()
+  const { url } = await serve(cwd, {
+    LEASEHOLD_TOKEN: 'open sesame',
+    LEASEHOLD_EXECUTOR_TOKEN: 'work only',
+  })
+  expect((await ran(['runs', '--url', url], { cwd })).code).toBe(5)
+  expect((await ran(['runs', '--url', url, '--token', 'wrong'], { cwd })).code).toBe(5)
+  expect(
+    (await ran(['runs', '--url', url], { cwd, env: { LEASEHOLD_TOKEN: 'open sesame' } })).code,
+  ).toBe(0)
+  const refused = await ran(['work', fixture('workflows.js'), '--url', url, '--token', 'wrong'], {
+    cwd,
+  })
+  expect(refused.code).toBe(5)
+  await work(cwd, url, [], { LEASEHOLD_EXECUTOR_TOKEN: 'work only' })
+})
+
+test('OPS-04 doctor exits non-zero when a run waits for an executor that nobody runs, and says the command that mends it', async () => {
+  const { call, client, executor } = await running()
+  executor.process.kill('SIGTERM')
+  await executor.process.ended
+  await client.start('greet', { name: 'Ann' })
+  const { code, out } = await call('doctor')
+  expect(code).toBe(1)
+  expect(out).toMatch(/wrong queues: 1 runs of greet@1 wait/)
+  expect(out).toMatch(/mend: leasehold work /)
+})
+
+test('OPS-03 init writes a project that runs, and writes over nothing', async () => {
+  const cwd = folder()
+  expect((await ran(['init', 'mine'], { cwd })).code).toBe(0)
+  expect((await ran(['init', 'mine'], { cwd })).code).toBe(2)
+  const project = path.join(cwd, 'mine')
+  const dev = leasehold(['dev', 'workflows.js', '--port', '0'], { cwd: project })
+  const url = (await dev.line('dashboard')).split(/\s+/)[1]?.replace(/\/$/, '') ?? ''
+  const greeted = await ran(
+    ['start', 'greet', '--input', '{"name":"Ann"}', '--wait', '20s', '--url', url],
+    { cwd: project },
+  )
+  expect(greeted).toMatchObject({ code: 0, out: '"Hello, Ann!"\n' })
+  const page = await fetch(`${url}/`)
+  expect(page.status).toBe(200)
+  dev.kill('SIGINT')
+  expect(await dev.ended).toBe(0)
+})
+
+test('OPS-03 a reader that closes the pipe early ends the command quietly', async () => {
+  const { url, cwd, client } = await running()
+  await client.startMany(
+    'waits',
+    Array.from({ length: 200 }, () => ({ input: null })),
+  )
+  const piped = start(
+    'sh',
+    [
+      '-c',
+      `'${process.execPath}' '${path.resolve(import.meta.dirname, '../../dist/cli/main.js')}' runs --limit 200 --json --url ${url} | head -1`,
+    ],
+    { cwd },
+  )
+  expect(await piped.ended).toBe(0)
+  expect(piped.err()).toBe('')
+})

@@ -1,0 +1,87 @@
+// Killing processes: what they held is taken back on evidence, and nothing that was acknowledged is lost.
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { folder, runThat, serve, until, work } from './processes.ts'
+
+const has = (file: string, line: string): boolean => {
+  try {
+    return readFileSync(file, 'utf8').includes(line)
+  } catch {
+    return false
+  }
+}
+
+test('RUN-11 an executor that was killed is taken from at once on its launcher’s evidence', async () => {
+  const cwd = folder()
+  const { url, client } = await serve(cwd, { LEASEHOLD_LEASE_MS: '4h', LEASEHOLD_RENEW_MS: '1h' })
+  const first = await work(cwd, url)
+  const file = path.join(cwd, 'steps.txt')
+  const { id } = await client.start('steps', { count: 2, ms: 500, file })
+  await until(() => has(file, 'begin 1 1'))
+  const second = await work(cwd, url)
+  first.process.kill('SIGKILL')
+  expect(await first.process.ended).toBe('SIGKILL')
+  const at = Date.now()
+  await client.call('exited', {
+    body: { session: first.session, evidence: `process ${first.process.pid} ended by SIGKILL` },
+  })
+
+  const { attempts } = await runThat(client, id, (detail) => detail.run.status === 'succeeded')
+
+  expect(attempts[0]).toMatchObject({ end: 'lost' })
+  expect(attempts[0]?.note).toContain(`process ${first.process.pid} ended by SIGKILL`)
+  expect(attempts[1]).toMatchObject({ session: second.session, end: 'completed' })
+  expect((attempts[1]?.leasedAt ?? 0) - at).toBeLessThan(2_000)
+  // the recorded step was not done again, the one in work was
+  expect(readFileSync(file, 'utf8').match(/^begin 0/gm)).toHaveLength(1)
+  expect(readFileSync(file, 'utf8').match(/^begin 1/gm)).toHaveLength(2)
+})
+
+test('RUN-11 L1 without a word from anybody its lease lapses, and then it is taken from', async () => {
+  const cwd = folder()
+  const { url, client } = await serve(cwd)
+  const first = await work(cwd, url)
+  const file = path.join(cwd, 'steps.txt')
+  const { id } = await client.start('steps', { count: 1, ms: 400, file })
+  await until(() => has(file, 'begin 0 1'))
+  await work(cwd, url)
+  first.process.kill('SIGKILL')
+
+  const { attempts } = await runThat(client, id, (detail) => detail.run.status === 'succeeded')
+
+  expect(attempts.map(({ end }) => end)).toEqual(['expired', 'completed'])
+})
+
+test('S6 RUN-11 a server that was killed loses nothing that it acknowledged, and its executors go on under their leases', async () => {
+  const cwd = folder()
+  const first = await serve(cwd)
+  const executor = await work(cwd, first.url, ['--slots', '4'])
+  const file = path.join(cwd, 'steps.txt')
+  const acknowledged: string[] = []
+  const starting = Array.from({ length: 60 }, async (_, i) => {
+    const { id } = await first.client.start('steps', { count: 2, ms: 20, file }, { key: `k${i}` })
+    acknowledged.push(id)
+  })
+  await until(() => acknowledged.length >= 20)
+  first.process.kill('SIGKILL')
+  await first.process.ended
+  const before = [...acknowledged]
+
+  const again = await serve(cwd, {}, new URL(first.url).port)
+  await Promise.all(starting)
+
+  expect(before.length).toBeGreaterThanOrEqual(20)
+  for (const id of before) expect((await again.client.get(id)).run.id).toBe(id)
+  for (const id of acknowledged) {
+    const { journal } = await runThat(again.client, id, ({ run }) => run.status === 'succeeded')
+    expect(journal).toHaveLength(2)
+  }
+  const { runs } = await again.client.list({ limit: '200' })
+  expect(runs).toHaveLength(60)
+  const { healthy, invariants } = await again.client.audit()
+  expect(invariants.filter(({ figure }) => figure > 0)).toEqual([])
+  expect(healthy).toBe(true)
+  executor.process.kill('SIGTERM')
+  expect(await executor.process.ended).toBe(0)
+})
