@@ -3,6 +3,7 @@
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { AttemptEnd } from './attempt.ts'
+import { isName } from './definition.ts'
 import type { Run } from './run.ts'
 import { isTerminal, moved } from './run.ts'
 import type { End } from './settle.ts'
@@ -145,12 +146,18 @@ export const applyWrite = (
         known.tries >= (record.tries ?? 0))
     )
       continue
+    if (record.kind === 'signal' && !isName(record.name))
+      return refuse(
+        'invalid_request',
+        `the signal that ${record.key} waits for is ${JSON.stringify(record.name)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+        { run: run.id },
+      )
     if (record.child) {
       const planned = planChild(run, record.key, record.child, children.length, context)
       if (!planned.ok) return planned
       children.push(planned.planned)
     }
-    const wait = waitOf(run, record, known?.seq ?? ++seq, now)
+    const wait = waitOf(run, record, known?.seq ?? ++seq, now, settings.approvalMs)
     put(wait)
     if (record.approval)
       approvals.push({
@@ -251,7 +258,13 @@ const reasonOf = (write: AttemptWrite): string | null => {
   return end && 'reason' in end ? end.reason : end?.kind === 'continue' ? 'continued' : null
 }
 
-const waitOf = (run: Run, record: WaitRecord, seq: number, now: number): Wait => ({
+const waitOf = (
+  run: Run,
+  record: WaitRecord,
+  seq: number,
+  now: number,
+  approvalMs: number,
+): Wait => ({
   run: run.id,
   key: record.key,
   seq,
@@ -261,7 +274,13 @@ const waitOf = (run: Run, record: WaitRecord, seq: number, now: number): Wait =>
     : record.approval
       ? approvalId(run.id, record.key)
       : (record.name ?? null),
-  dueAt: record.dueAt ?? (record.dueInMs === undefined ? null : now + record.dueInMs),
+  dueAt:
+    record.dueAt ??
+    (record.dueInMs !== undefined
+      ? now + record.dueInMs
+      : record.approval
+        ? now + approvalMs
+        : null),
   state: 'open',
   result: null,
   tries: record.tries ?? 0,
