@@ -144,6 +144,7 @@ const DEPARTS_MS = 1_000
 const LOOK_MS = 1_000
 const SHOW_MS = 200
 const NOTE_MAX = 2_000
+const UNSENT_MAX = 100
 
 class RunDriver implements Driver, Ticking {
   readonly claimed: ClaimedRun
@@ -258,8 +259,11 @@ class RunDriver implements Driver, Ticking {
       else this.#replayNext()
       return
     }
-    const next = this.#queue.shift()
+    const next = this.#queue[0]
     if (next) {
+      // a function that never comes to rest (it starts children in a loop) is stored in parts all the same
+      if (this.#unsent.length >= UNSENT_MAX) return void this.#flush()
+      this.#queue.shift()
       this.#receive(next)
       return
     }
@@ -506,7 +510,7 @@ class RunDriver implements Driver, Ticking {
     } while (this.#over === null && this.#end !== null)
     this.#writing = false
     if (this.#over) return
-    if (this.#quiet >= 2) this.#goOn()
+    if (this.#quiet >= 2 && this.#queue.length === 0) this.#goOn()
     else this.#stir()
   }
 

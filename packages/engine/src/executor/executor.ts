@@ -291,7 +291,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
               session: of.id,
               claim,
               most: room.most,
-              except: [...jobs.values()].filter((job) => job.left !== null).map(({ claimed }) => claimed.run),
+              except: [...jobs.values()].filter((job) => job.left !== null || job.driver.bodies > 0).map(({ claimed }) => claimed.run),
               waitMs: options.claimWaitMs ?? 20_000,
               ...(room.partial ? { only: workflowsOf(room.classes) } : {}),
             },

@@ -32,7 +32,7 @@ import { openOnSqlite } from '../../src/orchestrator/open.ts'
 import type { SqliteStore } from '../../src/store/sqlite.ts'
 import type { VirtualClock } from '../../src/testing/clock.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
-import type { RunView } from '../../src/testing/engine.ts'
+import type { RunView } from '../../src/testing/inspect.ts'
 import { inspect } from '../../src/testing/inspect.ts'
 
 export const LEASE_MS = 2_000

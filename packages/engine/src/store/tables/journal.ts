@@ -120,8 +120,9 @@ const insertEvent = sql<{ run: string }>(
   'events.insert',
   `insert into events (run, rev, seq, at, kind, actor, data)
    select b.run, b.rev, b.seq, {now}, b.kind, b.actor, b.data
-     from {rows $1 as b: run text, rev bigint, seq int, kind text, actor text, data text} where true on conflict do nothing returning run`,
+     from {rows $1 as b: run text, rev bigint, seq int, kind text, actor text, data text} join runs r on r.id = b.run where true on conflict do nothing returning run`,
 )
+/** Notes facts of runs that are stored: of a start that ran into an earlier one there is nothing to note. */
 export const insertEvents = (events: readonly Omit<EventRow, 'at'>[]): Statement<{ run: string }> =>
   statement(insertEvent, rows(events))
 

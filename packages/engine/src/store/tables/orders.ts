@@ -32,9 +32,11 @@ export const orderChildrenToEnd = (
   parents: readonly { run: string; payload: string }[],
 ): Statement<{ id: string }> => statement(endChildren, rows(parents))
 
+/** No order is put off for longer: an instant beyond it was written by a clock that was ahead. */
+const PUT_OFF_MAX = 120_000
 const dueOrders = sql<OrderRow>(
   'orders.due',
-  `select o.id, o.kind, o.run, o.payload, o.created_at, o.tries, o.error from orders o where o.not_before <= {now} order by o.not_before, o.id limit $1`,
+  `select o.id, o.kind, o.run, o.payload, o.created_at, o.tries, o.error from orders o where o.not_before <= {now} or o.not_before > {now} + ${PUT_OFF_MAX} order by o.not_before, o.id limit $1`,
 )
 export const ordersDue = (most: number): Statement<OrderRow> => statement(dueOrders, most)
 
