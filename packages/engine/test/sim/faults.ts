@@ -45,33 +45,41 @@ const soft: ReadonlySet<Kind> = new Set([
 
 /** Chance of each kind where it is on: of each operation, or of each moment of fate for what befalls processes. */
 const usual: Readonly<Record<Kind, number>> = {
-  'store.error_before': 0.1,
-  'store.error_after': 0.12,
-  'store.latency': 0.08,
-  'store.read_only': 0.02,
-  'store.full': 0.02,
-  'orchestrator.crash_before': 0.012,
-  'orchestrator.crash_after': 0.015,
-  'orchestrator.restart': 0.04,
-  'orchestrator.stall': 0.03,
-  'net.drop_request': 0.14,
-  'net.drop_answer': 0.16,
+  'store.error_before': 0.2,
+  'store.error_after': 0.2,
+  'store.latency': 0.1,
+  'store.read_only': 0.03,
+  'store.full': 0.03,
+  'orchestrator.crash_before': 0.015,
+  'orchestrator.crash_after': 0.02,
+  'orchestrator.restart': 0.05,
+  'orchestrator.stall': 0.04,
+  'net.drop_request': 0.2,
+  'net.drop_answer': 0.25,
   'net.drop_push': 0.5,
-  'net.delay': 0.1,
-  'net.duplicate': 0.15,
-  'net.partition': 0.05,
-  'executor.crash': 0.12,
+  'net.delay': 0.15,
+  'net.duplicate': 0.2,
+  'net.partition': 0.06,
+  'executor.crash': 0.15,
   'executor.stop': 0.1,
-  'executor.stall': 0.12,
+  'executor.stall': 0.15,
   'executor.freeze': 0.05,
   'executor.overlap': 0.06,
   'clock.jump': 0.03,
   'clock.offset': 0.5,
   'hub.silent': 1,
-  'people.cancel': 0.12,
-  'people.take_from': 0.2,
+  'people.cancel': 0.15,
+  'people.take_from': 0.25,
   'people.repeat': 0.3,
 }
+
+/** Kinds that strike operations hard: a world with faults has two of them at least. */
+const dense: readonly Kind[] = [
+  'store.error_before',
+  'store.error_after',
+  'net.drop_request',
+  'net.drop_answer',
+]
 
 export type Rates = Partial<Record<Kind, number>>
 
@@ -85,10 +93,11 @@ export const drawRates = (random: Random): Rates => {
     const kind = oneOf(random, kinds)
     rates[kind] = usual[kind] * (0.5 + random.next())
   }
+  for (let i = 0; i < 2; i++) rates[oneOf(random, dense)] ??= 0.1 + 0.2 * random.next()
   if (roll < 0.43)
     for (let i = 0; i < 2; i++) {
       const kind = oneOf(random, kinds)
-      rates[kind] = Math.min(0.9, usual[kind] * 2.5)
+      rates[kind] = Math.min(0.5, usual[kind] * 2)
     }
   return rates
 }

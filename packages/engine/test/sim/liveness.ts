@@ -105,13 +105,7 @@ export class Liveness {
         return
       }
       case 'queued':
-        if (
-          run.suspect_since === null &&
-          this.#hosts.living.some(
-            (each) => each.room > 0 && shadow.sessions.get(each.session)?.state === 'live',
-          ) &&
-          shadow.pauses.size === 0
-        )
+        if (run.suspect_since === null && this.#roomSomewhere() && shadow.pauses.size === 0)
           yield wrong('L3', 'is due and an executor has room', 3_500)
         return
       case 'waiting':
@@ -130,6 +124,19 @@ export class Liveness {
         return
       default:
     }
+  }
+
+  /** Whether a living executor may claim: a session that holds a suspect run claims nothing else. */
+  #roomSomewhere(): boolean {
+    const shadow = this.#shadow
+    return this.#hosts.living.some(
+      ({ room, session }) =>
+        room > 0 &&
+        shadow.sessions.get(session)?.state === 'live' &&
+        [...(shadow.heldBy.get(session) ?? [])].every(
+          (id) => shadow.runs.get(id)?.suspect_since === null,
+        ),
+    )
   }
 
   /** L11: what is waited for is there and can come. */

@@ -138,7 +138,7 @@ export class Net {
 
   #latency(): number {
     const faults = this.#faults
-    return faults.hits('net.delay') ? 50 + pick(faults.chance('net.delay'), 4_000) : 1
+    return faults.hits('net.delay') ? 50 + pick(faults.chance('net.delay'), 2_500) : 1
   }
 
   #isCut(from: Node, way: 'requests' | 'answers'): boolean {

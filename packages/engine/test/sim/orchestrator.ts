@@ -1,6 +1,6 @@
 // The orchestrator as a process: the engine and all its loops on the disk, which outlives it. Its store fails before and
 // after a commit, answers late, refuses writes for a while, and its process ends around a commit.
-import { Fault } from '../../src/kernel/errors.ts'
+import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type {
   AttemptWrite,
@@ -161,7 +161,7 @@ export class Orchestrator {
         return never()
       }
       if (faults.hits('store.latency')) {
-        await world.sleep(node, 20 + pick(faults.chance('store.latency'), 1_500))
+        await world.sleep(node, 20 + pick(faults.chance('store.latency'), 400))
         if (!node.alive) return never()
       }
       let commit: Commit | undefined
@@ -177,7 +177,7 @@ export class Orchestrator {
       if (commit?.whole) this.#watch.committed(commit)
       await settled
       if (failed !== null) {
-        if (!(failed instanceof Fault))
+        if (!(failed instanceof LeaseholdError))
           world.violate('defect', String((failed as Error).stack ?? failed))
         throw failed
       }

@@ -69,9 +69,9 @@ export const drawPlan = (seed: number): Plan => {
     seed,
     rates,
     executors: 2 + pick(random, 3),
-    capacity: 2 + pick(random, 5),
-    runs: 20 + pick(random, 40),
-    chaosMs: 8_000 + pick(random, 10_000),
+    capacity: 3 + pick(random, 6),
+    runs: 40 + pick(random, 60),
+    chaosMs: 10_000 + pick(random, 15_000),
     workflows: [...workflows].sort(),
     silent: random.next() < 0.2,
     skip: [],
@@ -254,7 +254,7 @@ const heal = async (
     world.at(world.now + 250, null, look)
   }
   look()
-  await world.play(world.now + 90_000, () => over)
+  await world.play(world.now + 300_000, () => over)
 }
 
 /** A world without faults: nothing is tried again and nothing is refused that should not be. */
