@@ -73,6 +73,7 @@ CREATE TABLE lanes (
   workflow text not null,
   version text not null,
   labels text not null,
+  tag double precision not null default 0,
   created_at bigint not null
 );
 

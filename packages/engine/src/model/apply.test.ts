@@ -47,7 +47,7 @@ const apply = (
     },
     { run: 'run_1', attempt: 3, entries: [], ...write },
     NOW,
-    { catalog: emptyCatalog, settings, hash: (text) => text },
+    { catalog: emptyCatalog, settings, hash: (text) => text, virtual: () => 0 },
   )
 const applied = (...args: Parameters<typeof apply>): Applied => {
   const outcome = apply(...args)

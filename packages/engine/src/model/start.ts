@@ -32,7 +32,7 @@ export interface StartCommand {
   readonly attemptLimitMs?: number | null
 }
 
-/** A run as it is inserted; names are those of its columns. `tag` null takes its place behind the lane's lowest. */
+/** A run as it is inserted; names are those of its columns. `tag` null takes its place behind the lane's virtual time. */
 export interface NewRun {
   readonly id: string
   readonly workflow: string
@@ -43,6 +43,7 @@ export interface NewRun {
   readonly priority: number
   readonly weight: number
   readonly tag: number | null
+  readonly floor: number
   readonly owner: string
   readonly key: string | null
   readonly input_hash: string
@@ -121,13 +122,15 @@ export interface PlanContext {
   readonly settings: Settings
   /** Keyed hash of a canonical text. */
   readonly hash: (text: string) => string
+  /** A lane's virtual time as far as this process has seen it: it never falls, also when the lane is empty. */
+  readonly virtual: (lane: string) => number
 }
 
 /** Every refusal that needs no row: unknown names, sizes, depths, limits. */
 export const planStart = (
   command: StartCommand,
   origin: Origin,
-  { catalog, settings, hash }: PlanContext,
+  { catalog, settings, hash, virtual }: PlanContext,
 ): Outcome<{ planned: Planned }> => {
   const fault = commandFault(command, settings)
   if (fault) return fault
@@ -148,14 +151,20 @@ export const planStart = (
   if (broken !== null) return refuse('invalid_request', `the input cannot be kept: ${broken}`)
   const input = decode(command.input)
   const owner = command.owner ?? origin.family?.owner ?? ''
-  const keyed = keyedLimits(definition, input)
-  if (!keyed.ok) return keyed
+  const ownerKey = owner === '' || origin.onEndOf !== undefined ? null : `owner:${owner}`
+  const given = keyedLimits(definition, input)
+  if (!given.ok) return given
+  // a key stands in one column of a row, or its run would be counted twice
+  const others = new Set([ownerKey, ...(catalog.globalLimit ? ['global'] : [])])
+  const keyed = given.limits.filter(
+    ({ key }, i) => !others.has(key) && given.limits.findIndex((other) => other.key === key) === i,
+  )
   const limits: RunLimit[] = [
-    ...(owner === '' || origin.onEndOf !== undefined
+    ...(ownerKey === null
       ? []
       : [
           {
-            key: `owner:${owner}`,
+            key: ownerKey,
             mode: 'whole_run' as const,
             value: settings.ownerLimit,
             policy: 'queue' as const,
@@ -164,10 +173,11 @@ export const planStart = (
     ...(catalog.globalLimit
       ? [{ key: 'global', mode: 'whole_run' as const, value: null, policy: 'queue' as const }]
       : []),
-    ...keyed.limits,
+    ...keyed,
   ]
   const labels = [...new Set([...definition.labels, ...(command.labels ?? [])])].sort()
   const queue = command.queue ?? definition.queue
+  const lane = laneOf(queue, definition.workflow, definition.version, labels)
   const delayed = (command.delayMs ?? 0) > 0 || (command.startAt ?? null) !== null
   const run: NewRun = {
     id: command.id,
@@ -175,10 +185,11 @@ export const planStart = (
     version: definition.version,
     queue,
     labels: JSON.stringify(labels),
-    lane: laneOf(queue, definition.workflow, definition.version, labels),
+    lane,
     priority: command.priority ?? 0,
     weight: 1,
     tag: null,
+    floor: virtual(lane),
     owner,
     key: command.key ?? null,
     input_hash: hash(canonical(input ?? null)),
@@ -203,14 +214,12 @@ export const planStart = (
     series: origin.continues?.series ?? command.id,
     on_end: origin.onEndOf === undefined ? definition.onEnd : null,
     on_end_of: origin.onEndOf ?? null,
-    limit_owner:
-      limits.find((limit) => limit.key.startsWith('owner:') && limit.mode === 'whole_run')?.key ??
-      null,
+    limit_owner: ownerKey,
     limit_global: catalog.globalLimit ? 'global' : null,
-    limit_a: keyed.limits[0]?.key ?? null,
-    limit_b: keyed.limits[1]?.key ?? null,
+    limit_a: keyed[0]?.key ?? null,
+    limit_b: keyed[1]?.key ?? null,
     limit_modes: modesOf(limits),
-    units: keyed.units,
+    units: given.units,
     pause_requested_at: null,
     pause_by: null,
     entries: origin.entries ?? 0,

@@ -119,7 +119,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       )
       return { definitions, known, global }
     })
-    for (const { lane } of known) lanes.add(lane)
+    for (const { lane, tag } of known) lanes.add(lane, tag)
     const row = global[0]
     catalog = {
       definitions: new Map(
@@ -145,7 +145,12 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     },
     generation: Number(facts.get('generation') ?? '1'),
     get context() {
-      return { catalog, settings, hash: (text: string) => keyedHash(inputKey, text) }
+      return {
+        catalog,
+        settings,
+        hash: (text: string) => keyedHash(inputKey, text),
+        virtual: lanes.virtual,
+      }
     },
     async act(transition) {
       const { context } = engine

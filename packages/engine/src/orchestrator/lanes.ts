@@ -13,6 +13,9 @@ interface LaneState extends Lane {
   readonly lane: string
   from: Place
   maybe: boolean
+  /** Virtual time of fair queueing: rises by what is claimed, by one a claim at most, and never falls. */
+  virtual: number
+  stored: number
   /** Wake-ups so far: one that comes while a claim is under way is not taken back by what that claim found. */
   wakes: number
 }
@@ -25,7 +28,12 @@ export interface LanePlace {
 
 export interface Lanes {
   readonly known: ReadonlySet<string>
-  add(lane: string): void
+  /** `virtual`: the virtual time that the store has of it. */
+  add(lane: string, virtual?: number): void
+  /** The lane's virtual time, as far as this process has seen it. */
+  virtual(lane: string): number
+  /** Lanes whose virtual time has risen since this was last asked. */
+  risen(): { readonly lane: string; readonly tag: number }[]
   /** A run at this place became claimable. */
   wake(lane: string, at: Place): void
   /** The lanes that this session serves. */
@@ -35,7 +43,7 @@ export interface Lanes {
   /** What a claim of these lanes found. */
   found(
     asked: readonly LanePlace[],
-    taken: ReadonlyMap<string, Place & { count: number }>,
+    taken: ReadonlyMap<string, Place & { tags: readonly number[] }>,
     most: number,
     count: number,
   ): void
@@ -52,7 +60,15 @@ export const makeLanes = (): Lanes => {
   const stateOf = (lane: string): LaneState => {
     const found = states.get(lane)
     if (found) return found
-    const made: LaneState = { lane, ...parseLane(lane), from: START, maybe: true, wakes: 0 }
+    const made: LaneState = {
+      lane,
+      ...parseLane(lane),
+      from: START,
+      maybe: true,
+      virtual: 0,
+      stored: 0,
+      wakes: 0,
+    }
     states.set(lane, made)
     known.add(lane)
     return made
@@ -69,7 +85,17 @@ export const makeLanes = (): Lanes => {
 
   return {
     known,
-    add: (lane) => void stateOf(lane),
+    add(lane, virtual = 0) {
+      const state = stateOf(lane)
+      state.virtual = Math.max(state.virtual, virtual)
+      state.stored = Math.max(state.stored, virtual)
+    },
+    virtual: (lane) => states.get(lane)?.virtual ?? 0,
+    risen() {
+      const risen = [...states.values()].filter((state) => state.virtual > state.stored)
+      for (const state of risen) state.stored = state.virtual
+      return risen.map(({ lane, virtual }) => ({ lane, tag: virtual }))
+    },
     wake(lane, at) {
       const state = stateOf(lane)
       state.maybe = true
@@ -89,6 +115,11 @@ export const makeLanes = (): Lanes => {
       }))
     },
     found(asked, taken, most, count) {
+      for (const [lane, { tags }] of taken) {
+        const state = stateOf(lane)
+        for (const tag of [...tags].sort((a, b) => a - b))
+          state.virtual = Math.max(state.virtual, Math.min(tag, state.virtual + 1))
+      }
       for (const { lane, wakes } of asked) {
         const state = stateOf(lane)
         if (state.wakes !== wakes) continue

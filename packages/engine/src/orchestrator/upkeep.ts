@@ -11,6 +11,7 @@ import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
 import { wakeDue } from '../maintenance/wake-due.ts'
 import { servedLanes } from '../queries/lines.ts'
+import { raiseLanes } from '../transitions/raise-lanes.ts'
 import type { Engine } from './engine.ts'
 
 export interface Loops {
@@ -35,6 +36,8 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
         const queued = (await engine.read(servedLanes)).filter((lane) => lane.queued)
         engine.lanes.refresh(queued.map(({ lane }) => lane))
         for (const { lane } of queued) engine.hub.lane(lane)
+        const risen = engine.lanes.risen()
+        if (risen.length > 0) await engine.store.run((tx) => raiseLanes(tx, risen))
         return { examined: queued.length, acted: queued.length }
       },
     },

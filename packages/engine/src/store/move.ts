@@ -302,6 +302,7 @@ export interface ClaimRow {
   readonly entries: number
   readonly waits: number
   readonly rank: number
+  readonly tag: number
   readonly input: string | null
   readonly created_at: number
   readonly deadline: number | null
@@ -311,7 +312,7 @@ export interface ClaimRow {
   readonly rev: number
 }
 
-const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.input, runs.created_at,
+const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.tag, runs.input, runs.created_at,
       runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev`
 const TAKE = `status = 'running', attempt = runs.attempt + 1, session = $1, claim = $2, leased_at = {now}, rev = runs.rev + 1,
       reason = null, note = null, attempt_deadline = {now} + runs.attempt_limit_ms`

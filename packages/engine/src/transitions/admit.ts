@@ -56,6 +56,8 @@ export function* admit(
     )
       continue
     const mine = limitKeys(run)
+    // one that asks for more than there ever is keeps nobody else waiting
+    if (mine.some((key) => run.units > Math.max(1, valueOf(limits.get(key)) ?? run.units))) continue
     const blocked = mine.filter(
       (key) => full.has(key) || !room(valueOf(limits.get(key)), units.get(key) ?? 0, run.units),
     )
@@ -74,7 +76,7 @@ export function* admit(
   return {
     count: admitted.length,
     full: [...full],
-    more: picked.length === PICK || full.size > passOver.length,
+    more: (picked.length === PICK && admitted.length > 0) || full.size > passOver.length,
     follow,
   }
 }

@@ -31,10 +31,10 @@ export interface ClaimCommand {
 export interface Claimed {
   readonly ok: true
   readonly runs: readonly ClaimedRun[]
-  /** The highest (rank, id) taken of each lane, where the next scan may start. */
+  /** The highest (rank, id) taken of each lane, where the next scan may start, and the tags of all. */
   readonly taken: ReadonlyMap<
     string,
-    { readonly rank: number; readonly id: string; readonly count: number }
+    { readonly rank: number; readonly id: string; readonly tags: readonly number[] }
   >
   readonly leaseUntil: number | null
   /** The first answer of a claim that is asked for again. */
@@ -100,17 +100,13 @@ export function* claim(
     }),
   )
   const [steps, waits, ...claimed] = yield* claimAnd(command, settings, perLane)
-  const taken = new Map<string, { rank: number; id: string; count: number }>()
+  const taken = new Map<string, { rank: number; id: string; tags: number[] }>()
   command.lanes.forEach(({ lane }, i) => {
     for (const row of [...(claimed[2 * i] ?? []), ...(claimed[2 * i + 1] ?? [])]) {
       const last = taken.get(lane)
       const later = !last || row.rank > last.rank || (row.rank === last.rank && row.id > last.id)
-      taken.set(
-        lane,
-        later
-          ? { rank: row.rank, id: row.id, count: (last?.count ?? 0) + 1 }
-          : { ...last, count: last.count + 1 },
-      )
+      const tags = [...(last?.tags ?? []), row.tag]
+      taken.set(lane, later ? { rank: row.rank, id: row.id, tags } : { ...last, tags })
     }
   })
   return {

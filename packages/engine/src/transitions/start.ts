@@ -139,8 +139,22 @@ function* admitNew(
   const tags = new Map(locked.map((row) => [row.key, row.tag]))
   const out = new Map<Planned, NewRun | Refusal | 'known'>()
   for (const each of planned) {
-    const tag = place(each, limits, tags, lowest, inLine)
     const wanted = each.run.units
+    const never = each.limits.find(
+      ({ key }) => wanted > Math.max(1, valueOf(limits.get(key)) ?? wanted),
+    )
+    if (never) {
+      out.set(
+        each,
+        refuse(
+          'invalid_input',
+          `the run takes ${wanted} units of ${never.key}, of which there are ${valueOf(limits.get(never.key))}; it could never start`,
+          { limit: never.key, units: wanted },
+        ),
+      )
+      continue
+    }
+    const tag = place(each, limits, tags, lowest, inLine)
     const full = each.limits.find(
       (limit) =>
         inLine.has(limit.key) || !fits(limits.get(limit.key), units.get(limit.key) ?? 0, wanted),
@@ -214,7 +228,8 @@ const fits = (limit: LimitRow | undefined, used: number, wanted: number): boolea
 
 /**
  * Start-time fair queueing (Goyal, Vin, Cheng 1996): a run's tag is the later of the lane's virtual time and its owner's
- * last tag, plus one over the owner's weight. An owner with nothing in line or queued owes nothing from before.
+ * last tag, plus one over the owner's weight. The virtual time rises with what is claimed, so that what was used before
+ * is no debt, and whoever waits comes up. A run without an owner goes behind those who wait for the same keys.
  */
 const place = (
   planned: Planned,
@@ -222,15 +237,18 @@ const place = (
   tags: Map<string, number>,
   lowest: ReadonlyMap<string, number | null>,
   inLine: ReadonlySet<string>,
-): number | null => {
-  const key = planned.run.limit_owner
-  if (key === null) return null
-  const low = lowest.get(planned.run.lane) ?? null
-  const last = tags.get(key) ?? 0
-  const idle = low === null && !inLine.has(key)
-  const tag =
-    (idle ? Math.min(last, 0) : Math.max(low ?? 0, last)) + 1 / (limits.get(key)?.weight ?? 1)
-  tags.set(key, tag)
+): number => {
+  const { run } = planned
+  const virtual = Math.max(lowest.get(run.lane) ?? 0, run.floor)
+  const own = run.limit_owner
+  const behind =
+    own === null
+      ? planned.limits.filter(({ key }) => inLine.has(key)).map(({ key }) => tags.get(key) ?? 0)
+      : [tags.get(own) ?? 0]
+  const weight = own === null ? 1 : (limits.get(own)?.weight ?? 1)
+  const tag = Math.max(virtual, ...behind) + 1 / weight
+  for (const { key } of planned.limits)
+    if (own === null || key === own) tags.set(key, Math.max(tags.get(key) ?? 0, tag))
   return tag
 }
 

@@ -122,7 +122,9 @@ describe('runs that are driven twice', () => {
     await bench.engine.act((tx) => wake(tx))
     await bench.pass()
     expect(await hand.claim()).toEqual([])
-    const same = (dump: string): string => dump.replace(/"claim_no":\d+/g, '')
+    // a claim that finds nothing counts, and the place in line that the first one took is kept
+    const same = (dump: string): string =>
+      dump.replace(/"claim_no":\d+/g, '').replace(/"tag":\d+,"created_at"/g, '')
     expect(same(bench.dump())).toBe(same(before))
   })
 

@@ -16,7 +16,7 @@ const insert = sql<{
 }>(
   'runs.insert',
   `with b as materialized (select * from {rows $1 as b: id text, workflow text, version text, queue text, labels text, lane text, priority int,
-       weight double precision, tag double precision, owner text, key text, input_hash text, command text, status text, wait_on text, reason text, note text,
+       weight double precision, tag double precision, floor double precision, owner text, key text, input_hash text, command text, status text, wait_on text, reason text, note text,
        ready_at bigint, ready_in_ms bigint, deadline_in_ms bigint, attempt_limit_ms bigint, start_by bigint, start_within_ms bigint, parent text, parent_key text,
        awaited int, on_parent_end text, depth int, root text, retry_of text, series text, on_end text, on_end_of text, limit_owner text, limit_global text,
        limit_a text, limit_b text, limit_modes text, units int, pause_requested_at bigint, pause_by text, entries int, journal_bytes bigint, input text, state text}),
@@ -26,8 +26,8 @@ const insert = sql<{
    insert into runs (id, workflow, version, queue, labels, lane, priority, tag, rank, owner, key, input_hash, command, status, wait_on, reason, note, ready_at,
        created_at, deadline, attempt_limit_ms, start_by, parent, parent_key, awaited, on_parent_end, depth, root, retry_of, series, on_end, on_end_of,
        limit_owner, limit_global, limit_a, limit_b, limit_modes, units, pause_requested_at, pause_by, entries, journal_bytes, input, state)
-   select b.id, b.workflow, b.version, b.queue, b.labels, b.lane, b.priority, coalesce(b.tag, coalesce(low.tag, 0) + 1.0 / b.weight),
-       coalesce(b.tag, coalesce(low.tag, 0) + 1.0 / b.weight) - b.priority * 10, b.owner, b.key, b.input_hash, b.command, b.status, b.wait_on, b.reason,
+   select b.id, b.workflow, b.version, b.queue, b.labels, b.lane, b.priority, coalesce(b.tag, case when coalesce(low.tag, 0) > b.floor then low.tag else b.floor end + 1.0 / b.weight),
+       coalesce(b.tag, case when coalesce(low.tag, 0) > b.floor then low.tag else b.floor end + 1.0 / b.weight) - b.priority * 10, b.owner, b.key, b.input_hash, b.command, b.status, b.wait_on, b.reason,
        b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
        b.parent, b.parent_key, b.awaited, b.on_parent_end, b.depth, b.root, b.retry_of, b.series, b.on_end, b.on_end_of, b.limit_owner, b.limit_global,
        b.limit_a, b.limit_b, b.limit_modes, b.units, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state

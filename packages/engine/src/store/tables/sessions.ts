@@ -57,7 +57,6 @@ export const insertSession = (session: NewSession): Statement<SessionRow> =>
 const byId = sql<SessionRow>('sessions.by_id', `select ${SESSION} from sessions s where s.id = $1`)
 export const sessionById = (id: string): Statement<SessionRow> => statement(byId, id)
 
-
 const all = sql<SessionRow & { held: number }>(
   'sessions.all',
   `select ${SESSION}, (select count(*) from runs r where r.session = s.id) as held from sessions s where s.ended_at is null or s.ended_at > {now} - $1 order by s.id desc limit 1000`,
@@ -206,8 +205,17 @@ const addLane = sql<{ lane: string }>(
 export const putLanes = (lanes: readonly LaneRow[]): Statement<{ lane: string }> =>
   statement(addLane, rows(lanes))
 
-const lanes = sql<LaneRow>(
+const lanes = sql<LaneRow & { readonly tag: number }>(
   'lanes.all',
-  'select l.lane, l.queue, l.workflow, l.version, l.labels from lanes l order by l.lane',
+  'select l.lane, l.queue, l.workflow, l.version, l.labels, l.tag from lanes l order by l.lane',
 )
-export const allLanes = (): Statement<LaneRow> => statement(lanes)
+export const allLanes = (): Statement<LaneRow & { readonly tag: number }> => statement(lanes)
+
+const raise = sql<{ lane: string }>(
+  'lanes.raise',
+  `update lanes set tag = b.tag from {rows $1 as b: lane text, tag double precision} where lanes.lane = b.lane and lanes.tag < b.tag returning lanes.lane`,
+)
+/** Keeps how far the virtual time of these lanes has come. */
+export const raiseLanes = (
+  risen: readonly { lane: string; tag: number }[],
+): Statement<{ lane: string }> => statement(raise, rows(risen))
