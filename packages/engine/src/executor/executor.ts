@@ -460,13 +460,13 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     wakePoll?.()
     for (const job of jobs.values()) job.driver.drain()
     const deadline = time.mono() + (options.drainMs ?? 25_000)
-    await Promise.race([Promise.all([allLeft(), polling]), sleep(timers, options.drainMs ?? 25_000)])
+    await within(options.drainMs ?? 25_000, Promise.all([allLeft(), polling]))
     const rest = [...jobs.values()].filter((job) => job.left === null)
     if (rest.length > 0) {
       log.warn('executor.drain_limit', { held: rest.map(({ claimed }) => claimed.run), pollInProgress, overMs: time.mono() - deadline })
       for (const job of rest) job.driver.stop('shutdown', 'the executor is shutting down')
     }
-    if ([...jobs.values()].some((job) => job.driver.bodies > 0)) await Promise.race([allSettled(), sleep(timers, options.abortGraceMs ?? 2_000)])
+    if ([...jobs.values()].some((job) => job.driver.bodies > 0)) await within(options.abortGraceMs ?? 2_000, allSettled())
     if (of && !of.over) {
       const unsettled = exiting ? [] : [...jobs.values()].filter((job) => job.driver.bodies > 0 && job.left === null).map(({ claimed }) => claimed.run)
       for (const job of jobs.values()) if (!unsettled.includes(job.claimed.run)) job.driver.drop('the session is closed')
@@ -478,17 +478,25 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
 
   const close = async (of: Session, unsettled: readonly string[]): Promise<void> => {
     const closing = port.close({ session: of.id, reason: 'stopped', ...(unsettled.length > 0 ? { except: unsettled } : {}) })
-    const bounded = await Promise.race([
-      closing.then(
-        (answer) => (answer.ok ? null : answer.message),
-        (error: unknown) => messageOf(error),
-      ),
-      sleep(timers, CLOSE_MS).then(() => `no answer within ${CLOSE_MS} ms`),
-    ])
-    closing.catch(() => undefined)
+    const told = closing.then(
+      (answer) => (answer.ok ? null : answer.message),
+      (error: unknown) => messageOf(error),
+    )
+    const answer = await within(CLOSE_MS, told)
+    const bounded = answer === undefined ? `no answer within ${CLOSE_MS} ms` : answer
     if (bounded !== null) log.warn('session.not_closed', { session: of.id, message: bounded })
     closeLocally(of)
     if (unsettled.length > 0) void allSettled().then(() => port.close({ session: of.id, reason: 'settled' }).catch((error: unknown) => log.warn('session.not_closed', { session: of.id, error })))
+  }
+
+  /** What a promise comes to, or undefined once `ms` have passed; its timer does not outlive it, nor keep a program alive. */
+  const within = async <T>(ms: number, promise: Promise<T>): Promise<T | undefined> => {
+    const come = new AbortController()
+    try {
+      return await Promise.race([promise, sleep(timers, ms, come.signal).then(() => undefined)])
+    } finally {
+      come.abort()
+    }
   }
 
   const allLeft = (): Promise<unknown> => Promise.all([...jobs.values()].map((job) => job.driver.left))

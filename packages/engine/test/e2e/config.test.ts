@@ -9,7 +9,7 @@ const put = (cwd: string, value: unknown): void =>
 
 test('OPS-06 flag beats environment beats file beats default, and each value says where it comes from', async () => {
   const cwd = folder()
-  put(cwd, { port: 1111, host: '127.0.0.2', slots: 3, settings: { leaseMs: '20s' } })
+  put(cwd, { port: 1111, host: '127.0.0.2', slots: 3, settings: { leaseMs: '40s' } })
   const inside = path.join(cwd, 'deep', 'er')
   mkdirSync(inside, { recursive: true })
   const { code, out } = await ran(['config', '--json'], {
@@ -24,8 +24,8 @@ test('OPS-06 flag beats environment beats file beats default, and each value say
     value: '127.0.0.2',
     origin: `file ${path.join(cwd, 'leasehold.config.json')}`,
   })
-  expect(shown['settings.leaseMs']?.value).toBe(20_000)
-  expect(shown['settings.renewMs']).toEqual({ value: 10_000 / 1, origin: 'default' })
+  expect(shown['settings.leaseMs']?.value).toBe(40_000)
+  expect(shown['settings.renewMs']).toEqual({ value: 10_000, origin: 'default' })
   expect(shown['url']?.value).toBe('http://127.0.0.2:2222')
 })
 

@@ -108,7 +108,11 @@ export interface Server {
   readonly client: Client
 }
 
-const QUICK = { LEASEHOLD_LEASE_MS: '2s', LEASEHOLD_RENEW_MS: '500ms', LEASEHOLD_SWEEP_MS: '500ms' }
+const QUICK = {
+  LEASEHOLD_LEASE_MS: '6s',
+  LEASEHOLD_RENEW_MS: '1500ms',
+  LEASEHOLD_SWEEP_MS: '500ms',
+}
 
 export const serve = async (
   cwd: string,

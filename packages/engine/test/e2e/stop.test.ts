@@ -31,11 +31,14 @@ test('EX-17 EX-20 L2 an executor that gets SIGTERM lets its step end, hands the 
   const { url, client } = await serve(cwd)
   const first = await work(cwd, url)
   const file = path.join(cwd, 'steps.txt')
-  const { id } = await client.start('steps', { count: 4, ms: 300, file })
-  await begun(file, 'begin 1 1')
+  const gate = path.join(cwd, 'gate')
+  const { id } = await client.start('steps', { count: 4, file, gate })
+  await begun(file, 'begin 0 1')
   const second = await work(cwd, url)
   const at = Date.now()
   first.process.kill('SIGTERM')
+  await until(() => first.process.err().includes('stopping'))
+  writeFileSync(gate, '')
 
   expect(await first.process.ended).toBe(0)
   const { run, attempts, journal } = await runThat(
