@@ -251,7 +251,7 @@ const disturb = async ({
   return blows
 }
 
-/** Waits until so many runs have ended and the session holds some; false when there is nothing more to wait for. */
+/** Waits until so many runs have ended and the session holds as many as it can; false when there is nothing more to wait for. */
 const untilBusy = async (
   client: Client,
   session: string,
@@ -261,7 +261,8 @@ const untilBusy = async (
   while (!signal.aborted) {
     const [{ done, open }, executors] = await Promise.all([countsOf(client), client.executors()])
     if (open === 0) return false
-    if (done >= ended && executors.some(({ id, held }) => id === session && held > 0)) return true
+    if (done >= ended && executors.some(({ id, held }) => id === session && held === SLOTS))
+      return true
     await pause(50)
   }
   return false
@@ -278,7 +279,9 @@ const countsOf = async (client: Client): Promise<{ done: number; open: number; w
   return {
     done: sum(true),
     open: sum(false),
-    words: counts.map(({ status, count }) => `${count} ${status}`).join(', '),
+    words: counts
+      .flatMap(({ status, count }) => (count > 0 ? [`${count} ${status}`] : []))
+      .join(', '),
   }
 }
 
