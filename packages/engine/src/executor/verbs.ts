@@ -352,12 +352,10 @@ class RunContext implements Context {
 
   async run<I, O>(workflow: Workflow<I, O>, input: I, options: ChildOptions = {}): Promise<O> {
     const key = this.#keyFor(options.as ?? workflow.name, 'run')
-    const typed = await checked(
-      workflow.options.input as Schema<unknown, I> | undefined,
-      input,
-      `the input of ${workflow.name}`,
-      'invalid_input',
-    )
+    // without a schema it is taken in this very turn: what the caller changes later is not handed over
+    const schema = workflow.options.input as Schema<unknown, I> | undefined
+    const what = `the input of ${workflow.name}`
+    const typed = schema ? await checked(schema, input, what, 'invalid_input') : input
     const child = this.#childStart(workflow, typed, options, true)
     const received = await this.#waitFor(key, 'child', () => ({ key, kind: 'child', child }))
     const { value } = this.#valueOf<{
@@ -380,12 +378,9 @@ class RunContext implements Context {
     options: ChildOptions = {},
   ): Promise<string> {
     const key = this.#keyFor(options.as ?? workflow.name, 'spawn')
-    const typed = await checked(
-      workflow.options.input as Schema<unknown, I> | undefined,
-      input,
-      `the input of ${workflow.name}`,
-      'invalid_input',
-    )
+    const schema = workflow.options.input as Schema<unknown, I> | undefined
+    const what = `the input of ${workflow.name}`
+    const typed = schema ? await checked(schema, input, what, 'invalid_input') : input
     const child = this.#childStart(workflow, typed, options, false)
     const received = await this.#ask(key, 'spawn', (_live, branch) => {
       branch.state = 'body'
