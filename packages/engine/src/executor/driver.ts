@@ -349,7 +349,6 @@ class RunDriver implements Driver, Ticking {
       const now = this.#begins
       this.#begins = []
       for (const { key, begin } of now) if (!this.isClosed(key)) begin()
-      return
     }
     this.#armLook()
   }

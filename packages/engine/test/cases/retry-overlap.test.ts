@@ -46,7 +46,7 @@ describe('tries that overlap', () => {
     ).toBeLessThanOrEqual(1)
     tries[0]!.append('out', 'late 2')
     late.open('A')
-    await bench.advance(1_000)
+    await bench.advance(500)
     expect(await bench.get(run)).toMatchObject({ status: 'running', attempt })
     expect(await bench.journal(run)).toEqual([])
     next.open('B')
