@@ -6,7 +6,17 @@ import type { Ports } from '../kernel/ports.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
 import { backoffMs, triesLeft } from '../model/retry.ts'
-import type { AttemptWrite, ClaimAnswer, ClaimedRun, ExecutorPort, LetGo, RegisterOk, RenewAnswer, RenewRequest, WriteAnswer } from '../model/work.ts'
+import type {
+  AttemptWrite,
+  ClaimAnswer,
+  ClaimedRun,
+  ExecutorPort,
+  LetGo,
+  RegisterOk,
+  RenewAnswer,
+  RenewRequest,
+  WriteAnswer,
+} from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
 import { codecOf } from './codec.ts'
 import type { Driver, Left, Returned } from './driver.ts'
@@ -55,7 +65,12 @@ export type ExecutorState = 'idle' | 'starting' | 'running' | 'draining' | 'stop
 export interface ExecutorStatus {
   readonly state: ExecutorState
   readonly session: string | null
-  readonly slots: readonly { readonly class: string; readonly limit: number; readonly used: number; readonly reserved: number }[]
+  readonly slots: readonly {
+    readonly class: string
+    readonly limit: number
+    readonly used: number
+    readonly reserved: number
+  }[]
   readonly jobs: readonly {
     readonly run: string
     readonly workflow: string
@@ -131,6 +146,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   let pollInProgress = false
   let more = false
   let wakePoll: (() => void) | null = null
+  let roomier: (() => void) | null = null
   let cancelFence: (() => void) | null = null
   let warnedUnknownCall = false
 
@@ -163,7 +179,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         say: () => renewal(made),
         heard: (heard, request, at) => renewed(made, heard, request, at),
       }),
-      unlisten: port.listen(id, (told) => jobOf(told.run, told.attempt)?.driver.told(told.directive, told.note)),
+      unlisten: port.listen(id, (told) =>
+        jobOf(told.run, told.attempt)?.driver.told(told.directive, told.note),
+      ),
       lastSent: sent,
       lastRenewalAt: null,
       claimNo: 0,
@@ -183,7 +201,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   }
 
   const held = (): { run: string; attempt: number }[] =>
-    [...jobs.values()].filter((job) => job.left === null).map(({ claimed }) => ({ run: claimed.run, attempt: claimed.attempt }))
+    [...jobs.values()]
+      .filter((job) => job.left === null)
+      .map(({ claimed }) => ({ run: claimed.run, attempt: claimed.attempt }))
 
   const renewal = (of: Session): RenewRequest => {
     const now = time.mono()
@@ -194,7 +214,11 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       draining: state === 'draining',
       status: JSON.stringify(executor.status()),
       letGo: of.letGo,
-      ...(of.wantsList ? { held: { claim: of.received, runs: held() } } : digest ? { held: { claim: of.received, digest: heldDigest(held()) } } : {}),
+      ...(of.wantsList
+        ? { held: { claim: of.received, runs: held() } }
+        : digest
+          ? { held: { claim: of.received, digest: heldDigest(held()) } }
+          : {}),
     }
   }
 
@@ -210,7 +234,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     of.letGo = of.letGo.filter((each) => !request.letGo.includes(each))
     of.wantsList = answer.wantsList
     if (answer.wantsList) of.renewals.soon()
-    for (const told of answer.told) jobOf(told.run, told.attempt)?.driver.told(told.directive, told.note)
+    for (const told of answer.told)
+      jobOf(told.run, told.attempt)?.driver.told(told.directive, told.note)
     if (of.fenced && of.letGo.length === 0) {
       of.fenced = false
       log.info('session.trusted_again', { session: of.id })
@@ -250,9 +275,19 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   /** Stop trusting a lease before anyone else can be given its runs (RUN-08). */
   const watchLease = (): void => {
     const of = session
-    if (of && !of.over && !of.answer.embedded && !of.fenced && elapsedSince(of.lastSent, time) >= 0.8 * of.answer.leaseMs) {
+    if (
+      of &&
+      !of.over &&
+      !of.answer.embedded &&
+      !of.fenced &&
+      elapsedSince(of.lastSent, time) >= 0.8 * of.answer.leaseMs
+    ) {
       of.fenced = true
-      log.warn('session.fenced', { session: of.id, leaseMs: of.answer.leaseMs, held: held().length })
+      log.warn('session.fenced', {
+        session: of.id,
+        leaseMs: of.answer.leaseMs,
+        held: held().length,
+      })
       for (const job of jobs.values()) {
         if (job.left !== null) continue
         of.letGo.push({ run: job.claimed.run, attempt: job.claimed.attempt, reason: 'lease_lost' })
@@ -261,7 +296,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       }
       of.renewals.soon()
     }
-    if (state === 'running' || state === 'draining') cancelFence = timers.after(Math.max(50, (of?.answer.leaseMs ?? 30_000) / 20), watchLease)
+    if (state === 'running' || state === 'draining')
+      cancelFence = timers.after(Math.max(50, (of?.answer.leaseMs ?? 30_000) / 20), watchLease)
   }
 
   // ── claiming ───────────────────────────────────────────────────────────────────────────────────
@@ -283,6 +319,18 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       of.claimNo = claim
       let answer: ClaimAnswer | null = null
       pollInProgress = true
+      // a claim that waits for the classes with room ends its wait when another class gets some
+      const hurry = new AbortController()
+      if (room.partial)
+        roomier = () => {
+          if (
+            slots
+              .status()
+              .some((each) => !room.classes.includes(each.class) && slots.free(each.class) > 0)
+          )
+            hurry.abort()
+        }
+      let again = false
       // an answer that did not come is asked for again under its number, until it has come or the session is over
       while (answer === null && !of.over && state === 'running') {
         try {
@@ -291,20 +339,24 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
               session: of.id,
               claim,
               most: room.most,
-              except: [...jobs.values()].filter((job) => job.left !== null || job.driver.bodies > 0).map(({ claimed }) => claimed.run),
-              waitMs: options.claimWaitMs ?? 20_000,
+              except: [...jobs.values()]
+                .filter((job) => job.left !== null || job.driver.bodies > 0)
+                .map(({ claimed }) => claimed.run),
+              waitMs: again || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? 20_000),
               ...(room.partial ? { only: workflowsOf(room.classes) } : {}),
             },
-            stopping.signal,
+            room.partial ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,
           )
           wait = FIRST_RETRY_MS
         } catch (error) {
+          again = true
           log.debug('claim.failed', { session: of.id, claim, error })
           await sleep(timers, jittered(random, wait), stopping.signal)
           wait = Math.min(LAST_RETRY_MS, wait * 2)
         }
       }
       pollInProgress = false
+      roomier = null
       slots.release(room)
       if (answer === null) continue
       if (!answer.ok) {
@@ -316,7 +368,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       more = answer.more
       const offset = answer.now - time.mono()
       for (const run of answer.runs) {
-        if (of.over || of !== session || of.fenced) of.letGo.push({ run: run.run, attempt: run.attempt, reason: 'lease_lost' })
+        if (of.over || of !== session || of.fenced)
+          of.letGo.push({ run: run.run, attempt: run.attempt, reason: 'lease_lost' })
         else if (state !== 'running') void handBack(of, run, 'shutdown')
         else beginAfter(of, run, offset)
       }
@@ -324,10 +377,16 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   }
 
   const workflowsOf = (classes: readonly string[]): string[] =>
-    options.workflows.filter((each) => classes.includes(each.definition.slotClass)).map((each) => each.name)
+    options.workflows
+      .filter((each) => classes.includes(each.definition.slotClass))
+      .map((each) => each.name)
 
   /** One request, no retry, never an error: what fails is listed in the next renewals. */
-  const handBack = async (of: Session, { run, attempt }: { run: string; attempt: number }, reason: string): Promise<void> => {
+  const handBack = async (
+    of: Session,
+    { run, attempt }: { run: string; attempt: number },
+    reason: string,
+  ): Promise<void> => {
     try {
       await port.write(of.id, { run, attempt, entries: [], end: { kind: 'hand_back', reason } })
     } catch (error) {
@@ -356,7 +415,11 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   const begin = (of: Session, claimed: ClaimedRun, storeOffset: number): void => {
     const workflow = workflows.get(`${claimed.workflow}@${claimed.version}`)
     if (!workflow) {
-      log.warn('claim.unknown_workflow', { run: claimed.run, workflow: claimed.workflow, version: claimed.version })
+      log.warn('claim.unknown_workflow', {
+        run: claimed.run,
+        workflow: claimed.workflow,
+        version: claimed.version,
+      })
       void handBack(of, claimed, 'unknown_workflow')
       return
     }
@@ -375,21 +438,37 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     })
     const job: Job = { claimed, workflow, driver, since: time.now(), cancels: [], left: null }
     jobs.set(claimed.run, job)
-    const limit = (at: number | null, reason: 'time_limit' | 'attempt_deadline', note: string): void => {
-      if (at !== null) job.cancels.push(timers.after(Math.max(0, at - (time.mono() + storeOffset)), () => driver.stop(reason, note)))
+    const limit = (
+      at: number | null,
+      reason: 'time_limit' | 'attempt_deadline',
+      note: string,
+    ): void => {
+      if (at !== null)
+        job.cancels.push(
+          timers.after(Math.max(0, at - (time.mono() + storeOffset)), () =>
+            driver.stop(reason, note),
+          ),
+        )
     }
     limit(claimed.deadline, 'time_limit', 'the run’s total limit has passed')
     limit(claimed.attemptDeadline, 'attempt_deadline', 'the attempt’s limit has passed')
     void driver.left.then((left) => {
       job.left = left
       for (const cancel of job.cancels) cancel()
-      if (left.kind === 'stale') log.info('attempt.stale', { run: claimed.run, attempt: claimed.attempt })
-      if (left.kind === 'dropped') log.info('attempt.dropped', { run: claimed.run, attempt: claimed.attempt, reason: left.reason })
+      if (left.kind === 'stale')
+        log.info('attempt.stale', { run: claimed.run, attempt: claimed.attempt })
+      if (left.kind === 'dropped')
+        log.info('attempt.dropped', {
+          run: claimed.run,
+          attempt: claimed.attempt,
+          reason: left.reason,
+        })
     })
     void driver.settled.then(() => {
       if (jobs.get(claimed.run) === job) jobs.delete(claimed.run)
       slots.put(slotClass)
       wakePoll?.()
+      roomier?.()
       settledOne?.()
     })
     driver.start(() => call(workflow, driver, of))
@@ -400,7 +479,12 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     const { answer } = of
     const { claimed } = driver
     const codec = codecOf(workflow.options.codec)
-    const input: unknown = await checked(workflow.options.input, codec.decode(claimed.input), `the input of ${workflow.name}`, 'invalid_input').catch((error: unknown) => {
+    const input: unknown = await checked(
+      workflow.options.input,
+      codec.decode(claimed.input),
+      `the input of ${workflow.name}`,
+      'invalid_input',
+    ).catch((error: unknown) => {
       driver.fail('invalid_input', error)
       throw error
     })
@@ -416,16 +500,30 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       ...(options.aroundStep ? { around: options.aroundStep } : {}),
     })
     const value: unknown = await workflow.handler(ctx, input)
-    if (value instanceof Continuation) return { kind: 'continue', input: value.input, runId: ids.next('run') }
+    if (value instanceof Continuation)
+      return { kind: 'continue', input: value.input, runId: ids.next('run') }
     const what = `the result of ${workflow.name}`
-    return { kind: 'value', output: payloadOf(codec, await checked(workflow.options.output, value, what, 'invalid_output'), answer.limits.payloadMax, what) }
+    return {
+      kind: 'value',
+      output: payloadOf(
+        codec,
+        await checked(workflow.options.output, value, what, 'invalid_output'),
+        answer.limits.payloadMax,
+        what,
+      ),
+    }
   }
 
   /** Sends a write until it is answered: it can be repeated, since the store knows its own attempt's writes. */
-  const send = async (of: Session, write: AttemptWrite, over: () => boolean): Promise<WriteAnswer> => {
+  const send = async (
+    of: Session,
+    write: AttemptWrite,
+    over: () => boolean,
+  ): Promise<WriteAnswer> => {
     let wait = FIRST_RETRY_MS
     for (;;) {
-      if (of.over || over()) throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
+      if (of.over || over())
+        throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
       try {
         const answer = await port.write(of.id, write)
         if (answer.ok || answer.code !== 'store_busy') return answer
@@ -441,7 +539,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   const pages = async (of: Session, run: string, after: number) => {
     let wait = FIRST_RETRY_MS
     for (;;) {
-      if (of.over) throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
+      if (of.over)
+        throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
       try {
         return await port.journal(of.id, run, after)
       } catch (error) {
@@ -463,13 +562,23 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     await within(options.drainMs ?? 25_000, Promise.all([allLeft(), polling]))
     const rest = [...jobs.values()].filter((job) => job.left === null)
     if (rest.length > 0) {
-      log.warn('executor.drain_limit', { held: rest.map(({ claimed }) => claimed.run), pollInProgress, overMs: time.mono() - deadline })
+      log.warn('executor.drain_limit', {
+        held: rest.map(({ claimed }) => claimed.run),
+        pollInProgress,
+        overMs: time.mono() - deadline,
+      })
       for (const job of rest) job.driver.stop('shutdown', 'the executor is shutting down')
     }
-    if ([...jobs.values()].some((job) => job.driver.bodies > 0)) await within(options.abortGraceMs ?? 2_000, allSettled())
+    if ([...jobs.values()].some((job) => job.driver.bodies > 0))
+      await within(options.abortGraceMs ?? 2_000, allSettled())
     if (of && !of.over) {
-      const unsettled = exiting ? [] : [...jobs.values()].filter((job) => job.driver.bodies > 0 && job.left === null).map(({ claimed }) => claimed.run)
-      for (const job of jobs.values()) if (!unsettled.includes(job.claimed.run)) job.driver.drop('the session is closed')
+      const unsettled = exiting
+        ? []
+        : [...jobs.values()]
+            .filter((job) => job.driver.bodies > 0 && job.left === null)
+            .map(({ claimed }) => claimed.run)
+      for (const job of jobs.values())
+        if (!unsettled.includes(job.claimed.run)) job.driver.drop('the session is closed')
       await close(of, unsettled)
     }
     cancelFence?.()
@@ -477,7 +586,11 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   }
 
   const close = async (of: Session, unsettled: readonly string[]): Promise<void> => {
-    const closing = port.close({ session: of.id, reason: 'stopped', ...(unsettled.length > 0 ? { except: unsettled } : {}) })
+    const closing = port.close({
+      session: of.id,
+      reason: 'stopped',
+      ...(unsettled.length > 0 ? { except: unsettled } : {}),
+    })
     const told = closing.then(
       (answer) => (answer.ok ? null : answer.message),
       (error: unknown) => messageOf(error),
@@ -486,7 +599,12 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     const bounded = answer === undefined ? `no answer within ${CLOSE_MS} ms` : answer
     if (bounded !== null) log.warn('session.not_closed', { session: of.id, message: bounded })
     closeLocally(of)
-    if (unsettled.length > 0) void allSettled().then(() => port.close({ session: of.id, reason: 'settled' }).catch((error: unknown) => log.warn('session.not_closed', { session: of.id, error })))
+    if (unsettled.length > 0)
+      void allSettled().then(() =>
+        port
+          .close({ session: of.id, reason: 'settled' })
+          .catch((error: unknown) => log.warn('session.not_closed', { session: of.id, error })),
+      )
   }
 
   /** What a promise comes to, or undefined once `ms` have passed; its timer does not outlive it, nor keep a program alive. */
@@ -499,7 +617,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     }
   }
 
-  const allLeft = (): Promise<unknown> => Promise.all([...jobs.values()].map((job) => job.driver.left))
+  const allLeft = (): Promise<unknown> =>
+    Promise.all([...jobs.values()].map((job) => job.driver.left))
   const allSettled = async (): Promise<void> => {
     while (jobs.size > 0)
       await new Promise<void>((resolve) => {
@@ -512,7 +631,12 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       return state
     },
     async start() {
-      if (state !== 'idle') throw new LeaseholdError('draining', `the executor is ${state}; make a new one to start again`, { state })
+      if (state !== 'idle')
+        throw new LeaseholdError(
+          'draining',
+          `the executor is ${state}; make a new one to start again`,
+          { state },
+        )
       state = 'starting'
       try {
         session = await register()
@@ -543,7 +667,12 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         run: job.claimed.run,
         workflow: job.claimed.workflow,
         attempt: job.claimed.attempt,
-        phase: job.left !== null ? ('unsettled' as const) : job.driver.firstReason !== null ? ('ending' as const) : ('driving' as const),
+        phase:
+          job.left !== null
+            ? ('unsettled' as const)
+            : job.driver.firstReason !== null
+              ? ('ending' as const)
+              : ('driving' as const),
         since: job.since,
         bodies: job.driver.bodies,
         firstReason: job.driver.firstReason,
@@ -558,6 +687,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     setSlots(slotClass, limit) {
       slots.set(slotClass, limit)
       wakePoll?.()
+      roomier?.()
     },
   }
   return executor
@@ -567,15 +697,24 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
 const isFinal = (error: unknown): boolean => {
   try {
     if (error instanceof LeaseholdError) return error.code !== 'child_failed'
-    return error instanceof FatalError || (error instanceof StepError && error.name === 'FatalError')
+    return (
+      error instanceof FatalError || (error instanceof StepError && error.name === 'FatalError')
+    )
   } catch {
     return true // it cannot even be looked at
   }
 }
 
 /** The workflow's own next try for an error, or undefined when there is none. */
-const workflowRetry = (workflow: AnyWorkflow, claimed: ClaimedRun, error: unknown, chance: number): number | undefined => {
+const workflowRetry = (
+  workflow: AnyWorkflow,
+  claimed: ClaimedRun,
+  error: unknown,
+  chance: number,
+): number | undefined => {
   const policy = workflow.options.retry
   if (!policy || isFinal(error)) return undefined
-  return triesLeft(policy, 1, claimed.failures + 1) ? backoffMs(policy, claimed.failures + 1, chance) : undefined
+  return triesLeft(policy, 1, claimed.failures + 1)
+    ? backoffMs(policy, claimed.failures + 1, chance)
+    : undefined
 }
