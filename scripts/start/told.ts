@@ -20,7 +20,7 @@ export const makeTold = (stdout: NodeJS.WriteStream = process.stdout): Told => {
     },
     progress(line) {
       if (stdout.isTTY) {
-        stdout.write(`\r\u001b[2K${line.slice(0, (stdout.columns ?? 100) - 1)}`)
+        stdout.write(`\r\u001b[2K${line.slice(0, (stdout.columns || 100) - 1)}`)
         open = true
       } else if (Date.now() - lastAt >= EVERY_MS) {
         lastAt = Date.now()

@@ -38,7 +38,7 @@ export const makeOutput = (
     colors,
     live: stdout.isTTY && env['TERM'] !== 'dumb',
     get columns() {
-      return stdout.columns ?? 100
+      return stdout.columns || 100
     },
     line(text = '') {
       clear()
@@ -50,7 +50,7 @@ export const makeOutput = (
     block(lines) {
       if (!stdout.isTTY) return
       clear()
-      const width = Math.max(20, (stdout.columns ?? 100) - 1)
+      const width = Math.max(20, (stdout.columns || 100) - 1)
       stdout.write(lines.map((line) => `${clipped(line, width)}\n`).join(''))
       shown = lines.length
     },
