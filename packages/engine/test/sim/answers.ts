@@ -18,6 +18,8 @@ export interface Acknowledged {
 
 export class Answers {
   readonly acknowledged: Acknowledged[] = []
+  /** `run#attempt` of every end that a holder has sent. */
+  readonly endsSent = new Set<string>()
   readonly #keys = new Map<string, { readonly series: string; readonly input: string | null }>()
   readonly #world: World
   readonly #shadow: Shadow
@@ -35,8 +37,9 @@ export class Answers {
     this.acknowledged.push({ what, run, sql, params })
   }
 
-  /** Whether this attempt of this session holds its run now. */
-  holds(session: string, write: AttemptWrite): boolean {
+  /** A write has arrived: whether its attempt and session hold the run now. */
+  arrived(session: string, write: AttemptWrite): boolean {
+    if (write.end) this.endsSent.add(`${write.run}#${write.attempt}`)
     const run = this.#shadow.runs.get(write.run)
     return run !== undefined && run.attempt === write.attempt && run.session === session
   }

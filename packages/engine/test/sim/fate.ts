@@ -7,10 +7,12 @@ import type { World } from './world.ts'
 import { pick } from './world.ts'
 
 const MOMENT_MS = 200
+/** A sweep cannot tell a jump so small from a pass that took long. */
+const UNNOTICED_MS = 2_000
 
 export class Fate {
-  /** Forward jumps of the store's clock that are too small to be noticed: when and how far. */
-  readonly smallJumps: { readonly at: number; readonly ms: number }[] = []
+  /** How the store's clock was moved: when, by how much, and how far off it was before. */
+  readonly #jumps: { readonly at: number; readonly ms: number; readonly before: number }[] = []
   readonly #world: World
   readonly #faults: Faults
   readonly #net: Net
@@ -105,9 +107,19 @@ export class Fate {
 
   #by(ms: number): void {
     const { clock } = this.#orchestrator
+    this.#jumps.push({ at: this.#world.now, ms, before: clock.offset })
     clock.offset += ms
+    this.#world.say(() => `the store's clock jumps by ${ms} ms`)
     this.#furthest = Math.max(this.#furthest, clock.offset)
-    if (ms > 0 && ms <= 2_000) this.smallJumps.push({ at: this.#world.now, ms })
+  }
+
+  /** By how much the store's clock has gone ahead since then in jumps that nobody could notice. */
+  unnoticedSince(at: number): number {
+    const since = this.#jumps.filter((jump) => jump.at >= at)
+    const small = since.reduce((sum, { ms }) => (ms > 0 && ms <= UNNOTICED_MS ? sum + ms : sum), 0)
+    const net =
+      this.#orchestrator.clock.offset - (since[0]?.before ?? this.#orchestrator.clock.offset)
+    return net <= UNNOTICED_MS ? Math.max(small, net) : small
   }
 
   /** Puts the store's clock where it was furthest ahead, so that instants of that time come. */

@@ -59,7 +59,7 @@ export class Liveness {
       const run = this.#shadow.runs.get(id)
       if (!run) continue
       for (const wrong of this.#wrongs(run)) {
-        const key = `${wrong.rule} ${id} ${wrong.what}`
+        const key = `${wrong.rule} ${id}#${run.attempt} ${wrong.what}`
         seen.add(key)
         const since = this.#since.get(key) ?? now
         this.#since.set(key, since)

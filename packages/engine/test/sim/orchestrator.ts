@@ -221,7 +221,7 @@ export class Orchestrator {
         },
         journal: (session: string, run: string, after: number) => port.journal(session, run, after),
         write: async (session: string, write: AttemptWrite) => {
-          const held = answers.holds(session, write)
+          const held = answers.arrived(session, write)
           const answer = await port.write(session, write)
           answers.write(session, write, answer, held)
           return answer

@@ -100,15 +100,14 @@ export const play = async (
     world.violate('refused', what)
   }
 
-  const smallJumpsSince = (at: number): number =>
-    fate.smallJumps.reduce((sum, jump) => (jump.at >= at ? sum + jump.ms : sum), 0)
   const rules = new Rules(world, shadow, usage, {
     leaseMs: settings.leaseMs,
     lossesMax: settings.lossesMax,
     lossesSuspect: settings.lossesSuspect,
     handBacksMax: settings.handBacksMax,
     triesOf: (workflow) => chosen.find(({ name }) => name === workflow)?.retry?.maxAttempts ?? 1,
-    smallJumpsSince,
+    endSent: (place) => answers.endsSent.has(place),
+    unnoticedSince: (at) => fate.unnoticedSince(at),
   })
   const orchestrator = new Orchestrator(world, faults, net, disk, clock, settings, {
     answers,

@@ -3,6 +3,7 @@
 import type { Change, RunRow, SessionRow, Shadow } from './shadow.ts'
 import { listed } from './shadow.ts'
 import type { Usage } from './slot-table.ts'
+import { limitsOf } from './slot-table.ts'
 import type { World } from './world.ts'
 
 /** Where a run may go from a status, and from there stay. */
@@ -47,8 +48,10 @@ export interface Numbers {
   readonly handBacksMax: number
   /** Tries that the workflow's own retry gives. */
   readonly triesOf: (workflow: string) => number
+  /** Whether the holder of `run#attempt` has sent its end. */
+  readonly endSent: (place: string) => boolean
   /** Forward jumps of the store's clock that were too small to be noticed, since this true time. */
-  readonly smallJumpsSince: (at: number) => number
+  readonly unnoticedSince: (at: number) => number
 }
 
 export class Rules {
@@ -87,6 +90,7 @@ export class Rules {
       if (after.status !== 'queued' && after.status !== 'waiting')
         say('RUN-19', `${id} was born ${after.status}`)
       if (after.attempt !== 0) say('S4', `${id} was born with attempt ${after.attempt}`)
+      if (after.status === 'queued' && after.series === id) this.#inLine(after, change, say)
       return
     }
     if (ended(before.status)) {
@@ -119,6 +123,21 @@ export class Rules {
     if (ended(after.status)) this.#ended(after, say)
     if (before.claim === null && after.claim !== null && !shadow.sessions.has(after.session ?? ''))
       say('S1', `${id} is held by ${after.session}, which is no session`)
+  }
+
+  /** SLOT-03: a new run passes nobody who was in line for one of its slots. */
+  #inLine(run: RunRow, change: Change, say: Say): void {
+    const keys = limitsOf(run, this.#shadow).map(({ key }) => key)
+    if (keys.length === 0) return
+    for (const other of this.#shadow.active) {
+      const row = this.#shadow.runs.get(other)
+      if (row?.status !== 'waiting' || row.wait_on !== 'slot' || row.reason === 'no_executor')
+        continue
+      if (row.ready_at !== null && row.ready_at > change.now) continue
+      if (change.runs.some(({ after }) => after.id === other)) continue
+      if (limitsOf(row, this.#shadow).some(({ key }) => keys.includes(key)))
+        say('SLOT-03', `${run.id} was admitted at its start, before ${other}, which is in line`)
+    }
   }
 
   /** S1, S2, S4, RUN-05, RUN-17: who holds the run, and how its attempts begin and end. */
@@ -159,6 +178,10 @@ export class Rules {
     if (!held(before.status)) return
     const end = change.attempts.find((each) => each.run === id)
     if (!end) return say('S4', `${id} let go of attempt ${before.attempt} without a row of history`)
+    const own = /^(completed|failed|suspended|stale)$/.test(end.end)
+    const asked = end.end === 'handed_back' && /^(chain|pause|canceled)$/.test(end.reason ?? '')
+    if ((own || asked) && !this.#numbers.endSent(`${id}#${before.attempt}`))
+      say('S2', `${id}#${before.attempt} was ${end.end}, and its holder had not said so`)
     if (end.attempt !== before.attempt || end.session !== before.session)
       say(
         'S2',
@@ -480,7 +503,7 @@ export class Rules {
     )
     if (!lapsed) return
     const silent = this.#world.now - after.renewedAt
-    const allowed = this.#numbers.leaseMs - this.#numbers.smallJumpsSince(after.renewedAt)
+    const allowed = this.#numbers.leaseMs - this.#numbers.unnoticedSince(after.renewedAt)
     if (silent < allowed)
       say(
         'S14',

@@ -12,6 +12,8 @@ export interface Batch {
   readonly completed: number
   readonly virtualMs: number
   readonly sometimes: ReadonlySet<string>
+  /** Of the histories of all worlds. */
+  readonly hash: string
   readonly failed: { readonly world: number; readonly plan: Plan; readonly verdict: Verdict } | null
 }
 
@@ -33,6 +35,7 @@ export const run = async (
   let completed = 0
   let virtualMs = 0
   let world = from
+  let hash = ''
   let failed: Batch['failed'] = null
   while (counted < faults && failed === null) {
     const plan = planOf(seed, world)
@@ -44,6 +47,7 @@ export const run = async (
     virtualMs += verdict.virtualMs
     for (const [kind, count] of verdict.byKind) byKind.set(kind, (byKind.get(kind) ?? 0) + count)
     for (const point of verdict.sometimes) sometimes.add(point)
+    hash = seedOf(hash + verdict.hash).toString(16)
     if (verdict.rule !== null) failed = { world, plan, verdict }
     world += 1
   }
@@ -55,6 +59,7 @@ export const run = async (
     completed,
     virtualMs,
     sometimes,
+    hash,
     failed,
   }
 }

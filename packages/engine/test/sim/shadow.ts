@@ -97,6 +97,7 @@ export interface AttemptRow {
   readonly attempt: number
   readonly session: string
   readonly end: string
+  readonly reason: string | null
 }
 
 export interface EntryRow {
@@ -232,6 +233,7 @@ export class Shadow {
               attempt: Number(row['attempt']),
               session: String(row['session']),
               end: String(row['how']),
+              reason: row['reason'] as string | null,
             })
           break
         case 'waits':

@@ -1,0 +1,48 @@
+// Builds the simulator with one bug in it, as a program of its own that hunts it.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import type { Bug, Edit } from './bugs.ts'
+
+const source = fileURLToPath(new URL('../../../src/', import.meta.url))
+const hunt = fileURLToPath(new URL('./hunt.ts', import.meta.url))
+/** Two folders below the package, so that the migrations are found as from the sources. */
+const out = fileURLToPath(new URL('../../../dist/planted/', import.meta.url))
+
+/** How often the text that a bug replaces stands in its file: once, or the bug must be written anew. */
+export const occurrences = ({ file, find }: Edit): number =>
+  readFileSync(source + file, 'utf8').split(find).length - 1
+
+/** Path of a program that hunts the bug; without a bug, of the simulator as it is. */
+export const buildWith = async (bug: Bug | null): Promise<string> => {
+  const outfile = `${out}${bug?.name ?? 'none'}.mjs`
+  await build({
+    entryPoints: [hunt],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    external: ['better-sqlite3'],
+    logLevel: 'error',
+    plugins: [
+      {
+        name: 'planted',
+        setup({ onLoad }) {
+          if (!bug) return
+          onLoad({ filter: /\.ts$/ }, ({ path }) => {
+            const edits = [bug, ...(bug.also ? [bug.also] : [])].filter(
+              ({ file }) => path === source + file,
+            )
+            if (edits.length === 0) return undefined
+            const contents = edits.reduce(
+              (text, { find, replace }) => text.replace(find, () => replace),
+              readFileSync(path, 'utf8'),
+            )
+            return { contents, loader: 'ts' }
+          })
+        },
+      },
+    ],
+  })
+  return outfile
+}
