@@ -59,7 +59,7 @@ export const embedded = async (options: EmbeddedOptions): Promise<Embedded> => {
     executor,
     transaction: (work) => opened.transaction(work),
     async close() {
-      await executor.stop()
+      await executor.stop({ exiting: false })
       handler.stop()
       await opened.close()
     },

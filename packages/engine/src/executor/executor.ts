@@ -142,6 +142,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   let state: ExecutorState = 'idle'
   let session: Session | null = null
   let stopped: Promise<void> | null = null
+  let starting: Promise<Session> | null = null
+  const isStarting = (): boolean => state === 'starting'
+  const isRunning = (): boolean => state === 'running'
   let polling: Promise<void> | null = null
   let pollInProgress = false
   let more = false
@@ -253,7 +256,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     let wait = FIRST_RETRY_MS
     while (state === 'running') {
       try {
-        session = await register()
+        const made = await register()
+        if (!isRunning()) return await close(made, [])
+        session = made
         log.info('session.registered', { session: session.id, after: of.id })
         wakePoll?.()
         return
@@ -638,12 +643,15 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
           { state },
         )
       state = 'starting'
+      starting = register()
       try {
-        session = await register()
+        session = await starting
       } catch (error) {
-        state = 'idle'
+        if (isStarting()) state = 'idle'
         throw error
       }
+      if (!isStarting())
+        throw new LeaseholdError('draining', 'the executor was stopped while it registered')
       state = 'running'
       watchLease()
       polling = poll().catch((error: unknown) => log.error('executor.poll_failed', { error }))
@@ -655,8 +663,15 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         stopped = Promise.resolve()
         return stopped
       }
+      const registered = state === 'starting' ? starting : null
       state = 'draining'
-      stopped = drain(exiting)
+      // a registration under way is waited for, so that its session is closed and not left to its lease
+      stopped = (registered ?? Promise.resolve()).then(
+        () => drain(exiting),
+        () => {
+          state = 'stopped'
+        },
+      )
       return stopped
     },
     status: () => ({

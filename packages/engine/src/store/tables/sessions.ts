@@ -113,9 +113,9 @@ export const endLapsedSessions = (at: number): Statement<{ id: string; evidence:
 
 const endEmbedded = sql<{ id: string }>(
   'sessions.end_embedded',
-  `update sessions set state = 'ended', ended_at = {now}, end_reason = 'owner_ended', evidence = $2 where embedded = 1 and ended_at is null and process <> $1 returning id`,
+  `update sessions set state = 'ended', ended_at = {now}, end_reason = 'owner_ended', evidence = $2 where embedded = 1 and state <> 'retired' and ended_at is null and process <> $1 returning id`,
 )
-/** Ends the sessions that lived inside an earlier owner of the file: its lock was free. */
+/** Ends the sessions that lived inside an earlier owner of the file: its lock was free. A retired one lives on past its owner. */
 export const endEmbeddedSessions = (process: string, evidence: string): Statement<{ id: string }> =>
   statement(endEmbedded, process, evidence)
 
