@@ -27,13 +27,13 @@ describe('an executor that is stopped while it registers', () => {
       synchronous: 'OFF',
       manualLoops: true,
     })
-    let answer: (value: RegisterAnswer) => void = () => undefined
+    let answer: (() => void) | null = null
     const executor = makeExecutor({
       port: {
         ...opened.embedded,
         async register(request) {
           const registered = await opened.embedded.register(request)
-          return new Promise((resolve) => {
+          return new Promise<RegisterAnswer>((resolve) => {
             answer = () => resolve(registered)
           })
         },
@@ -42,9 +42,10 @@ describe('an executor that is stopped while it registers', () => {
       workflows: [hello],
     })
     const starting = executor.start()
-    while ((await live()).length === 0) await new Promise((resolve) => setImmediate(resolve))
+    while (answer === null) await new Promise((resolve) => setImmediate(resolve))
     const stopping = executor.stop()
-    answer({ ok: true } as RegisterAnswer)
+    expect(await live()).toHaveLength(1)
+    ;(answer as () => void)()
     await expect(starting).rejects.toThrow(/stopped while it registered/)
     await stopping
     expect(executor.state).toBe('stopped')
