@@ -2,7 +2,7 @@
 // model, and writes whole states here, each guarded by the `rev` that it read: a row that moved meanwhile is not written.
 import type { Run, RunStatus, WaitOn } from '../model/run.ts'
 import type { Statement } from './sql.ts'
-import { rows, sql, statement } from './sql.ts'
+import { forEach, rows, sql, statement } from './sql.ts'
 
 /** A run's state columns as the database names them. */
 export interface RunRow {
@@ -209,9 +209,9 @@ export const lockRuns = (
   ids: Iterable<string>,
   busy: 'skip' | 'wait' = 'wait',
 ): Statement<RunRow> =>
-  statement(
+  forEach(
     busy === 'skip' ? lockSkipping : lockWaiting,
-    rows([...new Set(ids)].map((run) => ({ run }))),
+    [...new Set(ids)].map((run) => ({ run })),
   )
 
 const write = sql<{ id: string }>(
@@ -223,7 +223,7 @@ const write = sql<{ id: string }>(
 
 /** Writes these runs as they are after exactly one move each; returns the ids written. */
 export const writeRuns = (runs: readonly Run[]): Statement<{ id: string }> =>
-  statement(write, rows(runs.map(rowOf)))
+  forEach(write, runs.map(rowOf))
 
 const progress = sql<{ id: string }>(
   'runs.progress',
@@ -236,22 +236,20 @@ const progress = sql<{ id: string }>(
 
 /** A checkpoint's write: new entries, and nothing that the status depends on. */
 export const writeProgress = (runs: readonly Run[]): Statement<{ id: string }> =>
-  statement(
+  forEach(
     progress,
-    rows(
-      runs.map((run) => ({
-        id: run.id,
-        rev: run.rev,
-        entries: run.entries,
-        journal_bytes: run.journalBytes,
-        progress_at: run.progressAt,
-        losses: run.losses,
-        suspect_since: run.suspectSince,
-        hand_backs: run.handBacks,
-        children: run.children,
-        waits: run.waits,
-      })),
-    ),
+    runs.map((run) => ({
+      id: run.id,
+      rev: run.rev,
+      entries: run.entries,
+      journal_bytes: run.journalBytes,
+      progress_at: run.progressAt,
+      losses: run.losses,
+      suspect_since: run.suspectSince,
+      hand_backs: run.handBacks,
+      children: run.children,
+      waits: run.waits,
+    })),
   )
 
 const ends = sql<{ id: string }>(
@@ -269,27 +267,25 @@ const ends = sql<{ id: string }>(
 export const writeEnds = (
   ended: readonly { run: Run; output: string | null; error: string | null }[],
 ): Statement<{ id: string }> =>
-  statement(
+  forEach(
     ends,
-    rows(
-      ended.map(({ run, output, error }) => ({
-        id: run.id,
-        rev: run.rev,
-        status: run.status,
-        reason: run.reason,
-        note: run.note,
-        entries: run.entries,
-        journal_bytes: run.journalBytes,
-        progress_at: run.progressAt,
-        ended_at: run.endedAt,
-        failures: run.failures,
-        losses: run.losses,
-        output,
-        error,
-        children: run.children,
-        waits: run.waits,
-      })),
-    ),
+    ended.map(({ run, output, error }) => ({
+      id: run.id,
+      rev: run.rev,
+      status: run.status,
+      reason: run.reason,
+      note: run.note,
+      entries: run.entries,
+      journal_bytes: run.journalBytes,
+      progress_at: run.progressAt,
+      ended_at: run.endedAt,
+      failures: run.failures,
+      losses: run.losses,
+      output,
+      error,
+      children: run.children,
+      waits: run.waits,
+    })),
   )
 
 /** What a claim gives its session for each run. */

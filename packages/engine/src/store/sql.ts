@@ -20,6 +20,8 @@ export interface Sql<R> {
 export interface Statement<R = unknown> {
   readonly sql: Sql<R>
   readonly params: readonly Param[]
+  /** It would do nothing, since it has nothing to do it for: it is not sent, and has no rows. */
+  readonly idle?: boolean
 }
 
 export interface Ask {
@@ -58,14 +60,31 @@ const isUnfit = (value: unknown): value is string => typeof value === 'string' &
 const keepable = <T>(value: T): T | string =>
   isUnfit(value) ? value.replace(new RegExp(UNFIT, 'gu'), '\ufffd') : value
 
+/** A statement that does its work for each item of a batch, and none without one. */
+export const forEach = <R>(
+  text: Sql<R>,
+  items: readonly object[],
+  ...params: readonly Param[]
+): Statement<R> => ({
+  sql: text,
+  params: [rows(items), ...params],
+  ...(items.length === 0 ? { idle: true } : {}),
+})
+
 /** Runs statements in order, in one round trip, inside the transaction; answers the rows of each. */
 export function* ask<const S extends readonly Statement[]>(...statements: S): Steps<RowsOf<S>> {
-  return (yield { statements, last: false }) as RowsOf<S>
+  return (yield* sent(statements, false)) as RowsOf<S>
 }
 
 /** As `ask`, and the transaction commits with it. */
 export function* finish<const S extends readonly Statement[]>(...statements: S): Steps<RowsOf<S>> {
-  return (yield { statements, last: true }) as RowsOf<S>
+  return (yield* sent(statements, true)) as RowsOf<S>
+}
+
+function* sent(statements: readonly Statement[], last: boolean): Steps<readonly unknown[][]> {
+  const busy = statements.filter(({ idle }) => idle !== true)
+  const found = busy.length === 0 ? [] : [...(yield { statements: busy, last })]
+  return statements.map(({ idle }) => (idle === true ? [] : (found.shift() as unknown[])))
 }
 
 /** Steps of another transition as part of this one, which asks on after them. */

@@ -155,10 +155,10 @@ function* store(
     if (list.length > 0) statements.push(make(list))
   }
   add(
-    all.filter(({ end }) => end !== null),
+    items.filter(({ applied }) => applied.end !== null),
     (list) =>
       insertAttempts(
-        list.map(({ before, run, end, endReason }) => ({
+        list.map(({ applied: { before, run, end, endReason }, write: { firstReason } }) => ({
           run: before.id,
           attempt: before.attempt,
           session: before.session ?? '',
@@ -167,8 +167,7 @@ function* store(
           end: end ?? 'failed',
           reason: endReason ?? run.reason,
           note: run.note,
-          first_reason:
-            items.find((item) => item.applied.before.id === before.id)?.write.firstReason ?? null,
+          first_reason: firstReason ?? null,
           rev: run.rev,
         })),
       ),

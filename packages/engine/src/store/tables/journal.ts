@@ -1,6 +1,6 @@
 // The journal: recorded steps in the order in which the function received them, and the history of attempts.
 import type { Statement } from '../sql.ts'
-import { rows, sql, statement } from '../sql.ts'
+import { forEach, rows, sql, statement } from '../sql.ts'
 
 export interface StepRow {
   readonly run: string
@@ -22,7 +22,7 @@ const insert = sql<{ run: string }>(
 )
 export const insertSteps = (
   steps: readonly (StepRow & { rev: number })[],
-): Statement<{ run: string }> => statement(insert, rows(steps))
+): Statement<{ run: string }> => forEach(insert, steps)
 
 const STEP = 's.run, s.key, s.n, s.kind, s.attempt, s.at, s.output, s.error'
 const ofClaim = sql<StepRow>(
@@ -87,7 +87,21 @@ const insertAttempt = sql<{ run: string }>(
     where true returning run`,
 )
 export const insertAttempts = (attempts: readonly AttemptRow[]): Statement<{ run: string }> =>
-  statement(insertAttempt, rows(attempts.map(({ end, ...rest }) => ({ ...rest, how: end }))))
+  forEach(
+    insertAttempt,
+    attempts.map((each) => ({
+      run: each.run,
+      attempt: each.attempt,
+      session: each.session,
+      leased_at: each.leased_at,
+      ended_at: each.ended_at,
+      how: each.end,
+      reason: each.reason,
+      note: each.note,
+      first_reason: each.first_reason,
+      rev: each.rev,
+    })),
+  )
 
 const ATTEMPT =
   'a.run, a.attempt, a.session, a.leased_at, a.ended_at, a."end", a.reason, a.note, a.first_reason, a.rev'
@@ -104,8 +118,7 @@ const ended = sql<AttemptRow>(
 /** How these attempts ended, for the repeat that is answered with the first answer. */
 export const endedAttempts = (
   items: readonly { run: string; attempt: number }[],
-): Statement<AttemptRow> =>
-  statement(ended, rows(items.map(({ run, attempt }) => ({ run, attempt }))))
+): Statement<AttemptRow> => forEach(ended, items)
 
 export interface EventRow {
   readonly run: string

@@ -4,7 +4,7 @@ import type { NewRun } from '../../model/start.ts'
 import type { RunRow } from '../move.ts'
 import { runColumns } from '../move.ts'
 import type { Statement } from '../sql.ts'
-import { rows, sql, statement } from '../sql.ts'
+import { forEach, rows, sql, statement } from '../sql.ts'
 
 const insert = sql<{
   id: string
@@ -231,7 +231,11 @@ export const payloadsOf = (
   status: RunStatus
   reason: string | null
   note: string | null
-}> => statement(payload, rows(runs.map((run) => ({ run }))))
+}> =>
+  forEach(
+    payload,
+    runs.map((run) => ({ run })),
+  )
 
 const UNTOLD = `where w.kind = 'child' and w.state = 'open' and r.ended_at is not null and coalesce(r.reason, '') <> 'continued'
       and not exists (select 1 from orders o where o.id = 'child:' || r.id)`

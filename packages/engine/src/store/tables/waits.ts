@@ -1,7 +1,7 @@
 // Waits, signals and approvals: what runs pause for, and what answers them. Read and written under the run's lock.
 import type { Signal, Wait } from '../../model/wait.ts'
 import type { Statement } from '../sql.ts'
-import { rows, sql, statement } from '../sql.ts'
+import { forEach, rows, sql, statement } from '../sql.ts'
 
 export interface WaitRow {
   readonly run: string
@@ -35,7 +35,10 @@ const live = sql<WaitRow>(
 )
 /** The waits of these runs that the function has not received yet. */
 export const liveWaits = (runs: readonly string[]): Statement<WaitRow> =>
-  statement(live, rows(runs.map((run) => ({ run }))))
+  forEach(
+    live,
+    runs.map((run) => ({ run })),
+  )
 
 const gone = sql<WaitRow>(
   'waits.gone',
@@ -44,7 +47,7 @@ const gone = sql<WaitRow>(
 /** Those of these waits that the function has received, or that were closed. */
 export const goneWaits = (
   keys: readonly { readonly run: string; readonly key: string }[],
-): Statement<WaitRow> => statement(gone, rows(keys))
+): Statement<WaitRow> => forEach(gone, keys)
 
 const ofClaim = sql<WaitRow>(
   'waits.of_claim',
@@ -127,7 +130,10 @@ const unread = sql<SignalRow>(
   `select ${SIGNAL} from {rows $1 as b: run text} join signals g on g.run = b.run where g.read_at is null order by g.run, g.seq`,
 )
 export const unreadSignals = (runs: readonly string[]): Statement<SignalRow> =>
-  statement(unread, rows(runs.map((run) => ({ run }))))
+  forEach(
+    unread,
+    runs.map((run) => ({ run })),
+  )
 
 const byId = sql<SignalRow>(
   'signals.by_id',
