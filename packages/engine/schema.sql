@@ -218,6 +218,8 @@ CREATE INDEX runs_canceling on runs (cancel_requested_at) where status = 'cancel
 
 CREATE UNIQUE INDEX runs_child on runs (parent, parent_key) where parent is not null and series = id;
 
+CREATE INDEX runs_children on runs (parent) where depth > 0 and ended_at is null;
+
 CREATE UNIQUE INDEX runs_command on runs (command) where command is not null;
 
 CREATE INDEX runs_deadline on runs (deadline) where deadline is not null and ended_at is null;

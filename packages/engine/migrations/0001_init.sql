@@ -94,6 +94,7 @@ create unique index runs_command on runs (command) where command is not null;
 create unique index runs_key on runs (owner, workflow, key) where key is not null;
 create unique index runs_child on runs (parent, parent_key) where parent is not null and series = id;
 create index runs_parent on runs (parent) where parent is not null;
+create index runs_children on runs (parent) where depth > 0 and ended_at is null;
 create index runs_series on runs (series, id) where series <> id;
 create index runs_root on runs (root) where root <> id;
 create index runs_deadline on runs (deadline) where deadline is not null and ended_at is null;

@@ -148,7 +148,7 @@ interface OrphanRow {
 const orphans = sql<OrphanRow>(
   'runs.orphans',
   `select r.id, r.attempt, r.session, s.end_reason, s.evidence from runs r left join sessions s on s.id = r.session
-    where r.session is not null and (s.id is null or s.state = 'ended') order by r.id limit $1`,
+    where r.session is not null and (s.id is null or s.state = 'ended') order by r.session, r.claim limit $1`,
 )
 /** Held runs whose holder has ended or does not exist. */
 export const orphanedRuns = (most: number): Statement<OrphanRow> => statement(orphans, most)
@@ -194,11 +194,11 @@ export const directivesOf = (
 
 const pastLimits = sql<{ id: string }>(
   'runs.past_limits',
-  `select id from (
-     select r.id from runs r where r.deadline <= {now} - case when r.session is null then 0 else $1 end and r.ended_at is null
-     union select r.id from runs r where r.attempt_deadline <= {now} - $1
-     union select r.id from runs r where r.start_by <= {now} and r.attempt = 0 and r.ended_at is null
-     union select r.id from runs r where r.status = 'canceling' and r.cancel_requested_at <= {now} - $2) x order by id limit $3`,
+  `select distinct id from (
+     select r.id from runs r where r.deadline <= {now} and r.ended_at is null and (r.session is null or r.deadline <= {now} - $1)
+     union all select r.id from runs r where r.attempt_deadline <= {now} - $1
+     union all select r.id from runs r where r.start_by <= {now} and r.attempt = 0 and r.ended_at is null
+     union all select r.id from runs r where r.status = 'canceling' and r.cancel_requested_at <= {now} - $2) x order by id limit $3`,
 )
 /** Runs past a limit: at once where nobody holds them, after their grace where somebody does. */
 export const runsPastLimits = (
@@ -254,8 +254,8 @@ const orphanChildren = sql<{ id: string }>(
   'runs.orphan_children',
   `select r.id from runs r join runs p on p.id = r.parent
     where r.ended_at is null and r.depth > 0 and r.on_parent_end = 'cancel' and p.ended_at is not null
-      and not exists (select 1 from runs s where s.series = p.series and s.ended_at is null)
-      and r.status <> 'canceling' and not exists (select 1 from orders o where o.id = 'cancel:' || r.id) order by r.id limit $1`,
+      and not exists (select 1 from runs s where s.series = p.series and s.series <> s.id and s.ended_at is null)
+      and r.status <> 'canceling' and not exists (select 1 from orders o where o.id = 'cancel:' || r.id) order by r.parent limit $1`,
 )
 /** Active children, bound to end with their parent, of parents that have ended. */
 export const strandedChildren = (most: number): Statement<{ id: string }> =>
