@@ -60,6 +60,8 @@ interface Job {
   readonly waits: Map<string, LiveWait>
   count: number
   pending: Entry[]
+  /** Waits that lost a race, sent with the entry that won it. */
+  closing: string[]
   chain: Promise<unknown>
   /** The attempt is over for us: ended, lost, or let go. */
   over: boolean
@@ -326,6 +328,7 @@ export class ScriptedExecutor {
       waits: new Map(from.waits.map((wait) => [wait.key, wait])),
       count: from.entries,
       pending: [],
+      closing: [],
       chain: Promise.resolve(),
       over: life.over,
       ending: false,
@@ -549,7 +552,8 @@ export class ScriptedExecutor {
     const lost = keys.filter((key) => key !== won)
     this.#came(job, won)
     for (const key of lost) job.waits.delete(key)
-    await this.#write(job, { closes: lost })
+    job.closing.push(...lost)
+    await this.#flush(job)
   }
 
   #suspend(job: Job, keys: readonly string[]): Promise<void> {
@@ -602,11 +606,20 @@ export class ScriptedExecutor {
     if (job.over) throw new Halt()
     const entries = job.pending
     job.pending = []
+    const closes = job.closing
+    job.closing = []
     if (entries.length === 0 && Object.keys(what).length === 0) return
     job.ending = what.end !== undefined
     // the entry of a step that was tried again takes its retry, which the store must look at
     const look = entries.some((entry) => job.waits.delete(entry.key)) ? { look: true } : {}
-    const write: AttemptWrite = { run: job.run, attempt: job.attempt, entries, ...look, ...what }
+    const write: AttemptWrite = {
+      run: job.run,
+      attempt: job.attempt,
+      entries,
+      ...look,
+      ...what,
+      ...(closes.length > 0 ? { closes } : {}),
+    }
     const answer = await this.#again(job, () => this.#port.write(job.life.session, write))
     job.ending = false
     if (!answer.ok) {
