@@ -8,7 +8,7 @@ import { counting, executorOn, openIn, ports, registerOn, signal, startAll } fro
 import type { Figures } from './figures.ts'
 import { percentile, stopwatch } from './figures.ts'
 
-const SLOTS = Number(process.env['SLOTS'] ?? 500)
+const SLOTS = 200
 
 const noop = workflow('noop', async (ctx) => ctx.step('s', () => 1))
 
@@ -54,17 +54,7 @@ const drained = async (
     return 1
   })
   await registerOn(opened, [flow])
-  const cpu0 = process.cpuUsage()
   await startAll(opened, flow.name, count)
-  if (process.env['CPU']) {
-    const u = process.cpuUsage(cpu0)
-    console.log(
-      'start cpu us/run user',
-      Math.round(u.user / count),
-      'sys',
-      Math.round(u.system / count),
-    )
-  }
   const all = signal()
   let ended = 0
   const port = counting(opened.embedded, () => {
@@ -72,19 +62,9 @@ const drained = async (
     if (ended === count) all.give()
   })
   const executor = executorOn(port, [flow], { slots: { default: SLOTS } })
-  const cpu = process.cpuUsage()
   await executor.start()
   await all.came
   const took = performance.now() - first
-  if (process.env['CPU']) {
-    const u = process.cpuUsage(cpu)
-    console.log(
-      'drain cpu us/run user',
-      Math.round(u.user / count),
-      'sys',
-      Math.round(u.system / count),
-    )
-  }
   await executor.stop()
   await opened.close()
   return took
