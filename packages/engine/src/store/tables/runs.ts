@@ -31,7 +31,7 @@ const insert = sql<{
        b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
        b.parent, b.parent_key, b.awaited, b.on_parent_end, b.depth, b.root, b.retry_of, b.series, b.on_end, b.on_end_of, b.limit_owner, b.limit_global,
        b.limit_a, b.limit_b, b.limit_modes, b.units, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state
-     from b join low on low.lane = b.lane where true
+     from b cross join low where low.lane = b.lane
    on conflict do nothing returning id, lane, rank, status, rev, created_at`,
 )
 
