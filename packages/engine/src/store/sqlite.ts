@@ -165,6 +165,8 @@ const opened = (file: string, options: Options): Database.Database => {
     db.pragma('foreign_keys = ON')
     db.pragma('cache_size = -65536')
     db.pragma('temp_store = MEMORY')
+    // a batch is taken for large: it must lead each join, not have an index made for it of the other side's whole history
+    db.pragma('automatic_index = OFF')
     return db
   } catch (error) {
     throw translated(error, file)
