@@ -252,24 +252,27 @@ describe('RUN-09 hand back', () => {
     expect(await a.closeSession()).toEqual({ ok: true, handedBack: 0 })
   })
 
-  it('EX-18 a session with bodies that have not settled is retired: one last lease, no claims, then reaped', async () => {
-    const a = await t.session({ embedded: true })
-    const keeps = await t.start('w')
-    await a.claim(1)
-    const free = await t.start('w')
-    await a.claim(1)
-    expect(await a.closeSession([keeps])).toEqual({ ok: true, handedBack: 1 })
-    expect(t.run(free)['status']).toBe('queued')
-    expect(t.run(keeps)).toMatchObject({ status: 'running', session: a.id })
-    t.later(10_000)
-    expect(await a.renew()).toMatchObject({ ok: true })
-    expect(sessionRow(a.id)).toMatchObject({
-      state: 'retired',
-      lease_until: t.clock.time.now() - 10_000 + 30_000,
-    })
-    await live(35_000)
-    expect(t.run(keeps)).toMatchObject({ status: 'queued' })
-  })
+  it.each([true, false])(
+    'EX-18 a session with bodies that have not settled is retired (embedded: %s): one last lease, no claims, then reaped',
+    async (embedded) => {
+      const a = await t.session({ embedded })
+      const keeps = await t.start('w')
+      await a.claim(1)
+      const free = await t.start('w')
+      await a.claim(1)
+      expect(await a.closeSession([keeps])).toEqual({ ok: true, handedBack: 1 })
+      expect(t.run(free)['status']).toBe('queued')
+      expect(t.run(keeps)).toMatchObject({ status: 'running', session: a.id })
+      t.later(10_000)
+      expect(await a.renew()).toMatchObject({ ok: true })
+      expect(sessionRow(a.id)).toMatchObject({
+        state: 'retired',
+        lease_until: t.clock.time.now() - 10_000 + 30_000,
+      })
+      await live(35_000)
+      expect(t.run(keeps)).toMatchObject({ status: 'queued' })
+    },
+  )
 })
 
 describe('RUN-10 nothing is stranded by a living session', () => {
@@ -288,6 +291,23 @@ describe('RUN-10 nothing is stranded by a living session', () => {
     const before = t.sql('select * from runs order by id')
     await a.renew({ letGo })
     expect(t.sql('select * from runs order by id')).toEqual(before)
+  })
+
+  it('RUN-10 a list names holds exactly: neither a later attempt of its own nor another session’s is touched', async () => {
+    const a = await t.session()
+    const b = await t.session()
+    const mine = await t.start('w')
+    const first = only(await a.claim(1))
+    await t.engine.takeFrom(mine, 'op', 'x')
+    await t.pass('poll-lanes')
+    expect(only(await a.claim(1))).toMatchObject({ run: mine, attempt: 2 })
+    const theirs = await t.start('w')
+    const other = only(await b.claim(1))
+    await a.renew({
+      letGo: [first, other].map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' })),
+    })
+    expect(t.run(mine)).toMatchObject({ status: 'running', attempt: 2, session: a.id })
+    expect(t.run(theirs)).toMatchObject({ status: 'running', attempt: 1, session: b.id })
   })
 
   it('RUN-10 a digest that agrees asks for nothing; one that differs asks for the list', async () => {
