@@ -89,15 +89,16 @@ export const drawRates = (random: Random): Rates => {
   if (roll < 0.1) return {}
   const rates: Rates = {}
   const count = 6 + pick(random, 12)
+  const strength = 0.5 + 0.8 * random.next()
   for (let i = 0; i < count; i++) {
     const kind = oneOf(random, kinds)
-    rates[kind] = usual[kind] * (0.5 + random.next())
+    rates[kind] = usual[kind] * strength * (0.5 + random.next())
   }
-  for (let i = 0; i < 2; i++) rates[oneOf(random, dense)] ??= 0.1 + 0.2 * random.next()
+  for (let i = 0; i < 2; i++) rates[oneOf(random, dense)] ??= 0.12 + 0.18 * random.next()
   if (roll < 0.43)
     for (let i = 0; i < 2; i++) {
       const kind = oneOf(random, kinds)
-      rates[kind] = Math.min(0.5, usual[kind] * 2)
+      rates[kind] = Math.min(0.45, usual[kind] * 2)
     }
   return rates
 }

@@ -3,6 +3,7 @@ import { LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Faults } from './faults.ts'
 import type { Net } from './net.ts'
 import { netPort } from './net.ts'
+import { RealExecutor } from './real-executor.ts'
 import type { Hooks, Setup } from './scripted-executor.ts'
 import { ScriptedExecutor } from './scripted-executor.ts'
 import type { Clock, Node, World } from './world.ts'
@@ -32,10 +33,9 @@ export class Hosts {
   readonly dead = new Map<string, number>()
   readonly #world: World
   readonly #net: Net
-  readonly #setup: Setup
   readonly #hooks: Omit<Hooks, 'die'>
   readonly #launcher: Node
-  readonly #kinds: readonly ((node: Node, hooks: Hooks) => Driver)[]
+  readonly #make: (node: Node, hooks: Hooks) => Driver
 
   constructor(
     world: World,
@@ -44,13 +44,13 @@ export class Hosts {
     setup: Setup,
     hooks: Omit<Hooks, 'die'>,
     count: number,
-    kinds: readonly ((node: Node, hooks: Hooks) => Driver)[] = [],
+    real: boolean,
   ) {
     this.#world = world
     this.#net = net
-    this.#setup = setup
     this.#hooks = hooks
-    this.#kinds = kinds
+    const Executor = real ? RealExecutor : ScriptedExecutor
+    this.#make = (node, own) => new Executor(world, node, netPort(net, node), setup, own)
     this.#launcher = world.born('launcher', { offset: 0 })
     const chance = faults.chance('clock.offset')
     for (let i = 0; i < count; i++) {
@@ -63,10 +63,7 @@ export class Hosts {
     if (host.driver?.node.alive) return
     const node = this.#world.born(host.name, host.clock)
     const hooks: Hooks = { ...this.#hooks, die: () => this.end(driver, 300) }
-    const make = this.#kinds[this.all.indexOf(host) % Math.max(1, this.#kinds.length)]
-    const driver: Driver = make
-      ? make(node, hooks)
-      : new ScriptedExecutor(this.#world, node, netPort(this.#net, node), this.#setup, hooks)
+    const driver = this.#make(node, hooks)
     host.driver = driver
     driver.start()
   }

@@ -25,8 +25,8 @@ interface Cut {
 export class Net {
   /** The orchestrator that answers now, or nobody. */
   server: Server | null = null
-  /** Requests that a caller had to make again. */
-  repeats = 0
+  /** Requests that failed on their way or at the store, so that their caller must make them again. */
+  failed = 0
   readonly #world: World
   readonly #faults: Faults
   readonly #pending = new Set<{ readonly to: Node; readonly fail: () => void }>()
@@ -76,6 +76,7 @@ export class Net {
       }
       const fail = (how: string): void =>
         settle(() => {
+          this.failed += 1
           world.say(() => `${from.name} ${verb}: the connection ${how} ${sent.slice(0, 160)}`)
           world.at(world.now + 1, from, () =>
             reject(new Fault('peer_unreachable', `${verb}: the connection ${how}`)),
@@ -131,6 +132,7 @@ export class Net {
       (error: unknown) => {
         if (!(error instanceof LeaseholdError))
           this.#world.violate('defect', `${verb}: ${(error as Error).stack ?? String(error)}`)
+        this.failed += 1
         back(() => reject(error))
       },
     )

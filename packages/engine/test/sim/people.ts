@@ -144,7 +144,6 @@ export class People {
         return await this.#net.call<T>(this.node, verb, args)
       } catch (error) {
         if (!(error instanceof LeaseholdError)) throw error
-        this.#net.repeats += 1
         await this.#world.sleep(this.node, 100 + pick(this.node.ports.random, 300))
       }
     }

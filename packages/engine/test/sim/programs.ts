@@ -72,11 +72,11 @@ export interface Program {
   readonly inner?: boolean
 }
 
-const step = (key: string, ms = 20): Op => ({ do: 'step', key, ms })
+const step = (key: string, ms = 150): Op => ({ do: 'step', key, ms })
 
 export const programs: readonly Program[] = [
   { name: 'one', ops: () => [step('a')] },
-  { name: 'five', ops: () => ['a', 'b', 'c', 'd', 'e'].map((key) => step(key, 60)) },
+  { name: 'five', ops: () => ['a', 'b', 'c', 'd', 'e'].map((key) => step(key, 100)) },
   { name: 'fan', ops: () => [{ do: 'parallel', keys: ['a', 'b', 'c'], ms: 120 }, step('d')] },
   {
     name: 'flaky',
@@ -86,13 +86,17 @@ export const programs: readonly Program[] = [
     name: 'patient',
     ops: () => [step('a'), { do: 'step', key: 'b', ms: 20, failing: 1, retryMs: 2_500 }, step('c')],
   },
-  { name: 'sleeper', ops: () => [step('a'), { do: 'sleep', key: 'nap', ms: 1_500 }, step('b')] },
+  {
+    name: 'sleeper',
+    ops: () => [step('a'), { do: 'sleep', key: 'nap', ms: 1_500 }, step('b', 700)],
+  },
   {
     name: 'asker',
     ops: () => [
       { do: 'signal', key: 'go', name: 'go', ms: null },
-      step('a'),
+      step('a', 500),
       { do: 'signal', key: 'more', name: 'go', ms: null },
+      step('b', 500),
     ],
   },
   {

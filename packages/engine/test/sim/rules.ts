@@ -382,7 +382,7 @@ export class Rules {
       if (
         wait.before.state === 'satisfied' &&
         entry.error === null &&
-        entry.output !== wait.before.result &&
+        !(entry.output ?? 'null').includes(wait.before.result ?? 'null') &&
         entry.kind === 'signal'
       )
         say(

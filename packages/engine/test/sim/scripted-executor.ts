@@ -26,8 +26,6 @@ export interface Hooks {
   die(): void
   /** The engine refused what it should not have. */
   unexpected(what: string): void
-  /** A request had to be made again. */
-  repeated(): void
 }
 
 export interface Setup {
@@ -190,9 +188,9 @@ export class ScriptedExecutor {
     }
   }
 
+  /** Whatever the network or the store did is tried again; the rest is ours. */
   #failed(error: unknown): void {
     if (!(error instanceof LeaseholdError)) throw error
-    this.#hooks.repeated()
   }
 
   #over(life: Life): void {

@@ -1,0 +1,197 @@
+// The real executor in a world: the same programs, written as workflows, and nothing of it replaced but its ports.
+import { LeaseholdError } from '../../src/kernel/errors.ts'
+import type { AnyWorkflow, Context } from '../../src/executor/context.ts'
+import type { Executor } from '../../src/executor/executor.ts'
+import { makeExecutor } from '../../src/executor/executor.ts'
+import { workflow } from '../../src/executor/workflow.ts'
+import type { ExecutorPort } from '../../src/model/work.ts'
+import type { Driver } from './hosts.ts'
+import type { Input, Op, Program } from './programs.ts'
+import { definitionFor, outputOf } from './programs.ts'
+import type { Hooks, Setup } from './scripted-executor.ts'
+import type { Node, World } from './world.ts'
+
+export class RealExecutor implements Driver {
+  readonly node: Node
+  readonly #world: World
+  readonly #executor: Executor
+  readonly #capacity: number
+
+  constructor(world: World, node: Node, port: ExecutorPort, setup: Setup, hooks: Hooks) {
+    this.#world = world
+    this.node = node
+    this.#capacity = setup.capacity
+    this.#executor = makeExecutor({
+      port,
+      ports: node.ports,
+      workflows: workflowsFor(world, node, setup.programs, hooks),
+      slots: { default: setup.capacity },
+      host: node.name,
+      drainMs: 300,
+      abortGraceMs: 200,
+      maxChainDepth: 3,
+      claimWaitMs: 1_000,
+    })
+  }
+
+  get session(): string {
+    return this.#executor.status().session ?? ''
+  }
+
+  get busy(): boolean {
+    return this.#executor.status().jobs.length > 0
+  }
+
+  get room(): number {
+    const { state, fenced, jobs } = this.#executor.status()
+    return state === 'running' && !fenced ? this.#capacity - jobs.length : 0
+  }
+
+  start(): void {
+    void this.#start()
+  }
+
+  async #start(): Promise<void> {
+    for (;;)
+      try {
+        return await this.#executor.start()
+      } catch (error) {
+        if (!(error instanceof LeaseholdError)) throw error
+        await this.#world.sleep(this.node, 200)
+      }
+  }
+
+  stop(): Promise<void> {
+    return this.#executor.stop()
+  }
+}
+
+const workflowsFor = (
+  world: World,
+  node: Node,
+  programs: readonly Program[],
+  hooks: Hooks,
+): AnyWorkflow[] => {
+  const all = new Map<string, AnyWorkflow>()
+  for (const program of programs) {
+    const { attemptLimitMs, totalLimitMs, startByMs } = definitionFor(program)
+    const made = workflow<Input, unknown>(
+      {
+        name: program.name,
+        ...(program.limits ? { limits: program.limits } : {}),
+        ...(program.retry ? { retry: program.retry } : {}),
+        ...(attemptLimitMs === null ? {} : { attemptLimit: attemptLimitMs }),
+        ...(totalLimitMs === null ? {} : { totalLimit: totalLimitMs }),
+        ...(startByMs === null ? {} : { startBy: startByMs }),
+        ...(program.onEnd === undefined ? {} : { onEnd: program.onEnd }),
+      },
+      async (ctx, given) => {
+        const input = given ?? {}
+        const results: [string, unknown][] = []
+        for (const op of program.ops(input))
+          await perform(ctx, op, results, { world, node, hooks, all })
+        const next = program.next?.(input) ?? null
+        return next === null ? results : ctx.continueAs(next)
+      },
+    )
+    all.set(program.name, made)
+  }
+  return [...all.values()]
+}
+
+interface Around {
+  readonly world: World
+  readonly node: Node
+  readonly hooks: Hooks
+  readonly all: ReadonlyMap<string, AnyWorkflow>
+}
+
+const perform = async (
+  ctx: Context,
+  op: Op,
+  results: [string, unknown][],
+  around: Around,
+): Promise<void> => {
+  const { world, node, hooks, all } = around
+  const { run, attempt } = ctx.info
+  const body = async (key: string, ms: number): Promise<unknown> => {
+    hooks.body(run, attempt, key)
+    await world.sleep(node, ms)
+    return JSON.parse(outputOf(run, key)) as unknown
+  }
+  const child = (name: string): AnyWorkflow => {
+    const found = all.get(name)
+    if (!found) throw new Error(`there is no workflow ${name}`)
+    return found
+  }
+  switch (op.do) {
+    case 'step': {
+      const { key, ms, failing = 0, retryMs = 100 } = op
+      results.push([
+        key,
+        await ctx.step(
+          key,
+          async ({ tryNumber }) => {
+            const value = await body(key, ms)
+            if (tryNumber <= failing) throw new Error(`try ${tryNumber}`)
+            return value
+          },
+          { retry: { maxAttempts: failing + 1, base: retryMs, factor: 1 } },
+        ),
+      ])
+      return
+    }
+    case 'parallel': {
+      const values = await Promise.all(
+        op.keys.map((key, i) => ctx.step(key, () => body(key, op.ms + 37 * ((i * 2) % 3)))),
+      )
+      op.keys.forEach((key, i) => results.push([key, values[i]]))
+      return
+    }
+    case 'sleep':
+      return ctx.sleep(op.key, op.ms)
+    case 'signal':
+      await (op.ms === null
+        ? ctx.signal(op.name, { as: op.key })
+        : ctx.signal(op.name, { as: op.key, timeout: op.ms }))
+      return
+    case 'approval':
+      await ctx.approval(op.key, { prompt: `${op.key}?`, deadline: op.ms })
+      return
+    case 'child':
+      try {
+        await ctx.run(child(op.workflow), op.input, { as: op.key })
+      } catch (error) {
+        if (!(error instanceof LeaseholdError) || error.code !== 'child_failed') throw error
+      }
+      return
+    case 'spawn':
+      await ctx.spawn(child(op.workflow), op.input, {
+        as: op.key,
+        onParentEnd: op.bound ? 'cancel' : 'detach',
+      })
+      return
+    case 'race':
+      await ctx.race('race', {
+        signal: (branch) => branch.signal(op.name, { as: op.signal }),
+        timer: (branch) => branch.sleep(op.timer, op.ms),
+      })
+      return
+    case 'deaf':
+      results.push([op.key, await ctx.step(op.key, () => body(op.key, op.ms))])
+      return
+    case 'die':
+      await ctx.step(op.key, async () => {
+        await body(op.key, 10)
+        hooks.die()
+      })
+      return
+    case 'chain':
+      return
+    case 'show':
+      return ctx.progress(attempt)
+    case 'throw':
+      if (attempt <= op.times) throw new Error('thrown by the program')
+      return
+  }
+}
