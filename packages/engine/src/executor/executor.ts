@@ -512,7 +512,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       kind: 'value',
       output: payloadOf(
         codec,
-        await checked(workflow.options.output, value, what, 'invalid_output'),
+        workflow.options.output
+          ? await checked(workflow.options.output, value, what, 'invalid_output')
+          : value,
         answer.limits.payloadMax,
         what,
       ),

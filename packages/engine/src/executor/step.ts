@@ -83,7 +83,8 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     const { around } = env
     const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
     const what = `the result of the step ${step.name}`
-    result = { output: payloadOf(env.codec, await checked(options.output, value, what, 'invalid_output'), env.payloadMax, what) }
+    const typed = options.output ? await checked(options.output, value, what, 'invalid_output') : value
+    result = { output: payloadOf(env.codec, typed, env.payloadMax, what) }
   } catch (thrown) {
     result = { thrown }
   }

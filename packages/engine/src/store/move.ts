@@ -1,7 +1,7 @@
 // The one place that writes a run's state columns. A transition locks its runs, decides with pure functions of the
 // model, and writes whole states here, each guarded by the `rev` that it read: a row that moved meanwhile is not written.
 import type { Run, RunStatus, WaitOn } from '../model/run.ts'
-import type { Statement } from './sql.ts'
+import type { Statement, Values } from './sql.ts'
 import { forEach, rows, sql, statement } from './sql.ts'
 
 /** A run's state columns as the database names them. */
@@ -194,15 +194,78 @@ type ImmutableColumn =
 export const runColumns =
   'r.id, r.workflow, r.version, r.queue, r.labels, r.lane, r.priority, r.tag, r.rank, r.owner, r.key, r.status, r.wait_on, r.reason, r.note, r.attempt, r.session, r.claim, r.leased_at, r.entries, r.journal_bytes, r.rev, r.created_at, r.ready_at, r.progress_at, r.ended_at, r.deadline, r.attempt_limit_ms, r.attempt_deadline, r.start_by, r.cancel_requested_at, r.cancel_by, r.pause_requested_at, r.pause_by, r.losses, r.suspect_since, r.hand_backs, r.failures, r.resumed, r.parent, r.parent_key, r.awaited, r.on_parent_end, r.depth, r.root, r.children, r.waits, r.retry_of, r.series, r.on_end, r.on_end_of, r.limit_owner, r.limit_global, r.limit_a, r.limit_b, r.limit_modes, r.units'
 
+/** A row of `runColumns`. */
+const runRowOf = (v: Values): RunRow => ({
+  id: v[0] as string,
+  workflow: v[1] as string,
+  version: v[2] as string,
+  queue: v[3] as string,
+  labels: v[4] as string,
+  lane: v[5] as string,
+  priority: v[6] as number,
+  tag: v[7] as number,
+  rank: v[8] as number,
+  owner: v[9] as string,
+  key: v[10] as string | null,
+  status: v[11] as string,
+  wait_on: v[12] as string | null,
+  reason: v[13] as string | null,
+  note: v[14] as string | null,
+  attempt: v[15] as number,
+  session: v[16] as string | null,
+  claim: v[17] as number | null,
+  leased_at: v[18] as number | null,
+  entries: v[19] as number,
+  journal_bytes: v[20] as number,
+  rev: v[21] as number,
+  created_at: v[22] as number,
+  ready_at: v[23] as number | null,
+  progress_at: v[24] as number | null,
+  ended_at: v[25] as number | null,
+  deadline: v[26] as number | null,
+  attempt_limit_ms: v[27] as number | null,
+  attempt_deadline: v[28] as number | null,
+  start_by: v[29] as number | null,
+  cancel_requested_at: v[30] as number | null,
+  cancel_by: v[31] as string | null,
+  pause_requested_at: v[32] as number | null,
+  pause_by: v[33] as string | null,
+  losses: v[34] as number,
+  suspect_since: v[35] as number | null,
+  hand_backs: v[36] as number,
+  failures: v[37] as number,
+  resumed: v[38] as number,
+  parent: v[39] as string | null,
+  parent_key: v[40] as string | null,
+  awaited: v[41] as number,
+  on_parent_end: v[42] as string,
+  depth: v[43] as number,
+  root: v[44] as string,
+  children: v[45] as number,
+  waits: v[46] as number,
+  retry_of: v[47] as string | null,
+  series: v[48] as string,
+  on_end: v[49] as string | null,
+  on_end_of: v[50] as string | null,
+  limit_owner: v[51] as string | null,
+  limit_global: v[52] as string | null,
+  limit_a: v[53] as string | null,
+  limit_b: v[54] as string | null,
+  limit_modes: v[55] as string,
+  units: v[56] as number,
+})
+
 /** Locks these runs in the order of their ids; one that another transaction has locked is left out. */
 const lockSkipping = sql<RunRow>(
   'runs.lock_skipping',
   `select ${runColumns} from {rows $1 as b: run text} join runs r on r.id = b.run order by r.id {lock r skip}`,
+  runRowOf,
 )
 /** As above, but waits for the lock. */
 const lockWaiting = sql<RunRow>(
   'runs.lock',
   `select ${runColumns} from {rows $1 as b: run text} join runs r on r.id = b.run order by r.id {lock r}`,
+  runRowOf,
 )
 
 export const lockRuns = (
@@ -310,6 +373,25 @@ export interface ClaimRow {
 
 const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.tag, runs.input, runs.created_at,
       runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev`
+/** A row of `CLAIMED`. */
+const claimRowOf = (v: Values): ClaimRow => ({
+  id: v[0] as string,
+  workflow: v[1] as string,
+  version: v[2] as string,
+  attempt: v[3] as number,
+  leased_at: v[4] as number,
+  entries: v[5] as number,
+  waits: v[6] as number,
+  rank: v[7] as number,
+  tag: v[8] as number,
+  input: v[9] as string | null,
+  created_at: v[10] as number,
+  deadline: v[11] as number | null,
+  attempt_deadline: v[12] as number | null,
+  failures: v[13] as number,
+  owner: v[14] as string,
+  rev: v[15] as number,
+})
 const TAKE = `status = 'running', attempt = runs.attempt + 1, session = $1, claim = $2, leased_at = {now}, rev = runs.rev + 1,
       reason = null, note = null, attempt_deadline = {now} + runs.attempt_limit_ms`
 /** The session is live, this claim is its newest, and the lane is not paused. */
@@ -328,6 +410,7 @@ const claimLane = sql<ClaimRow>(
       order by r.lane, r.rank, r.id
       limit (select case when c.n < $6 then $6 - c.n else 0 end from (select count(*) as n from runs h where h.session = $1 and h.claim = $2) c) {lock r skip})
    update runs set ${TAKE} from pick where runs.id = pick.id returning ${CLAIMED}`,
+  claimRowOf,
 )
 
 /** A run that was lost twice in a row goes only to a session that holds nothing else, alone (RUN-12). */
@@ -340,11 +423,13 @@ const claimSuspect = sql<ClaimRow>(
         and r.id not in (select x.run from {rows $4 as x: run text})
       order by r.suspect_since limit 1 {lock r skip})
    update runs set ${TAKE} from pick where runs.id = pick.id returning ${CLAIMED}`,
+  claimRowOf,
 )
 
 const claimAgain = sql<ClaimRow>(
   'runs.claim_again',
   `select ${CLAIMED} from runs where runs.session = $1 and runs.claim = $2 order by runs.id`,
+  claimRowOf,
 )
 
 export interface LaneClaim {

@@ -14,8 +14,11 @@ export interface Batch {
 export interface Sql<R> {
   readonly name: string
   readonly text: string
-  readonly row?: R
+  /** Makes a row of its values in the order of its columns, where rows are so many that naming them one by one costs. */
+  readonly of?: (values: Values) => R
 }
+
+export type Values = readonly (string | number | null)[]
 
 export interface Statement<R = unknown> {
   readonly sql: Sql<R>
@@ -42,9 +45,10 @@ type RowsOf<S extends readonly Statement[]> = {
   [I in keyof S]: S[I] extends Statement<infer R> ? R[] : never
 }
 
-export const sql = <R>(name: string, text: string): Sql<R> => ({
+export const sql = <R>(name: string, text: string, of?: (values: Values) => R): Sql<R> => ({
   name,
   text: text.replace(/\s*\n\s*/g, ' ').trim(),
+  ...(of ? { of } : {}),
 })
 
 /** `statement(sql, …params)`: the text with its values. */

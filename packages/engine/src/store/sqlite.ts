@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { Defect, Fault } from '../kernel/errors.ts'
 import type { Time } from '../kernel/time.ts'
 import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
-import type { Sql, Statement, Steps, Tx } from './sql.ts'
+import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
 import type { Store, Tap } from './store.ts'
 
 export interface SqliteStore extends Store {
@@ -49,7 +49,7 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
     if (!found) {
       try {
         for (const columns of rowSources(sql.text)) provide(columns)
-        found = shaped(db, sqliteText(sql.text))
+        found = shaped(db, sql)
       } catch (error) {
         throw new Defect(`${sql.name}: ${(error as Error).message}`)
       }
@@ -69,8 +69,7 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
     }
     bound[params.length + 1] = now
     batches = found
-    if (columns)
-      return (statement.all(bound) as unknown[][]).map((values) => rowOf(columns, values))
+    if (columns) return (statement.all(bound) as Values[]).map((values) => rowOf(columns, values))
     statement.run(bound)
     return []
   }
@@ -128,12 +127,14 @@ interface Columns {
   readonly empty: Readonly<Record<string, unknown>>
   /** Whether a row comes as one JSON text. */
   readonly packed: boolean
+  readonly of: ((values: Values) => unknown) | undefined
 }
 
 /** Above so many columns a row is cheaper as one JSON text than as values, each of which costs a call (57: 4 µs for 10). */
 const WIDE = 12
 
-const shaped = (db: Database.Database, text: string): Prepared => {
+const shaped = (db: Database.Database, sql: Sql<unknown>): Prepared => {
+  const text = sqliteText(sql.text)
   const statement = db.prepare(text)
   if (!statement.reader) return { statement, columns: null }
   const names = statement.columns().map(({ name }) => name)
@@ -143,13 +144,19 @@ const shaped = (db: Database.Database, text: string): Prepared => {
   read.raw(true)
   return {
     statement: read,
-    columns: { names, packed, empty: Object.fromEntries(names.map((name) => [name, null])) },
+    columns: {
+      names,
+      packed,
+      empty: Object.fromEntries(names.map((name) => [name, null])),
+      of: sql.of,
+    },
   }
 }
 
 /** Rows that are copies of one have one shape, which costs half of what the driver's own objects do. */
-const rowOf = ({ names, empty, packed }: Columns, read: readonly unknown[]): unknown => {
-  const values = packed ? (JSON.parse(read[0] as string) as unknown[]) : read
+const rowOf = ({ names, empty, packed, of }: Columns, read: Values): unknown => {
+  const values = packed ? (JSON.parse(read[0] as string) as Values) : read
+  if (of) return of(values)
   const row: Record<string, unknown> = { ...empty }
   for (let i = 0; i < names.length; i++) row[names[i] as string] = values[i]
   return row
