@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 const outside = ['**/node_modules/**', '**/dist/**']
 
+// The time-outs only end a test that hangs: how fast a machine is decides nothing.
 export default defineConfig({
   test: {
     projects: [
@@ -10,6 +11,7 @@ export default defineConfig({
           name: 'unit',
           include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.ts'],
           exclude: outside,
+          testTimeout: 120_000,
         },
       },
       {
@@ -17,7 +19,8 @@ export default defineConfig({
           name: 'engine',
           include: ['packages/engine/test/**/*.test.ts'],
           exclude: [...outside, 'packages/engine/test/e2e/**'],
-          testTimeout: 20_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {
@@ -26,7 +29,8 @@ export default defineConfig({
           include: ['packages/engine/test/e2e/**/*.test.ts'],
           exclude: outside,
           globalSetup: ['scripts/built.ts'],
-          testTimeout: 60_000,
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
         },
       },
     ],

@@ -126,7 +126,7 @@ describe('parents and children', () => {
   it('B045 a child that only waits wakes nobody; its end wakes the parent once, with its output', async () => {
     const asks = workflow('asks', async (ctx) => {
       const { decision } = await ctx.approval('ok', { prompt: '?' })
-      await ctx.sleep('nap', '1h')
+      await ctx.sleep('nap', '3m')
       return decision
     })
     let woken = 0
