@@ -1,5 +1,6 @@
 // `npm run bench`: ours and the bare-SQL limit side by side, each measurement in a process of its own, taken in turn so
-// that what else the machine does falls on both. `-- --quick`, `-- --json`, `-- --only P3,P4`.
+// that what else the machine does falls on both. `-- --quick`, `-- --json`, `-- --only P3,P4`, `-- --dir <folder>`
+// for files elsewhere: a disk that syncs slowly flatters us, a memory disk shows what a run costs the processor.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -118,8 +119,14 @@ export const table = (rows: readonly Row[]): string => {
   return all.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-const measure = (bundle: string, side: string, figure: string, size: number): Figures => {
-  const dir = mkdtempSync(path.join(tmpdir(), 'leasehold-bench-'))
+const measure = (
+  bundle: string,
+  side: string,
+  figure: string,
+  size: number,
+  parent: string,
+): Figures => {
+  const dir = mkdtempSync(path.join(parent, 'leasehold-bench-'))
   try {
     const args = ['--expose-gc', bundle, side, figure, String(size), dir]
     const done = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1 << 24 })
@@ -137,6 +144,7 @@ const main = async (): Promise<void> => {
       json: { type: 'boolean', default: false },
       only: { type: 'string' },
       times: { type: 'string' },
+      dir: { type: 'string', default: tmpdir() },
     },
   })
   const only = values.only?.split(',').map((id) => (id === 'P3' ? 'P6' : id))
@@ -163,8 +171,8 @@ const main = async (): Promise<void> => {
     const pairs: { ours: Figures; limit: Figures | null }[] = []
     try {
       for (let i = 0; i < times; i++) {
-        const limit = figure.limit ? measure(bundle, 'limit', figure.id, size) : null
-        pairs.push({ ours: measure(bundle, 'ours', figure.id, size), limit })
+        const limit = figure.limit ? measure(bundle, 'limit', figure.id, size, values.dir) : null
+        pairs.push({ ours: measure(bundle, 'ours', figure.id, size, values.dir), limit })
       }
     } catch (error) {
       console.error(`${figure.id} was not measured: ${(error as Error).message}`)
@@ -177,7 +185,7 @@ const main = async (): Promise<void> => {
   const sqlite = JSON.parse(
     readFileSync(path.join(root, 'node_modules/better-sqlite3/package.json'), 'utf8'),
   ) as { version: string }
-  const settings = `Node ${process.versions.node}, better-sqlite3 ${sqlite.version}, ${cpus().length} cores; WAL, synchronous=FULL, a file on a local disk; 200 slots; ${values.quick ? 'quick sizes' : 'full sizes'}; median (least–most)`
+  const settings = `Node ${process.versions.node}, better-sqlite3 ${sqlite.version}, ${cpus().length} cores; WAL, synchronous=FULL; 200 slots; ${values.quick ? 'quick sizes' : 'full sizes'}; median (least–most)`
   console.log(
     values.json ? JSON.stringify({ settings, rows }, null, 2) : `${table(rows)}\n\n${settings}`,
   )
