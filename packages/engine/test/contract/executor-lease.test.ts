@@ -92,7 +92,7 @@ describe('RUN-08 self-fencing', () => {
     expect(signals[0]?.aborted).toBe(false)
     await advance(t, 2_600)
     expect(signals[0]?.aborted).toBe(true)
-    expect((signals[0]?.reason as { reason: string }).reason).toBe('lease_lost')
+    expect(signals[0]?.reason).toMatchObject({ reason: 'lease_lost' })
     expect(t.run(id)).toMatchObject({ status: 'running', attempt: 1 })
     expect(x.executor.status()).toMatchObject({ fenced: true })
     void x.executor.stop()

@@ -96,7 +96,7 @@ describe('EX-02 slots by class', () => {
     const light = await t.start('w')
     await advance(t, 0)
     expect(t.run(light)['status']).toBe('succeeded')
-    expect(ids.map((id) => t.run(id)['status']).sort()).toEqual(['queued', 'running'])
+    expect(ids.map((id) => String(t.run(id)['status'])).sort()).toEqual(['queued', 'running'])
     expect(executor.status().slots).toEqual([
       expect.objectContaining({ class: 'default', limit: 3, used: 0 }),
       expect.objectContaining({ class: 'write', limit: 1, used: 1 }),
@@ -499,7 +499,7 @@ describe('EX-18 past the drain limit', () => {
 
 describe('EX-19 handing back', () => {
   /** An executor whose body stays, and whose run comes back to it: it hands it back, and that call fails. */
-  const failing = async (error?: () => unknown) => {
+  const failing = async (error?: () => Error) => {
     const hold = gate()
     const w = workflow('w', (ctx) => ctx.step('a', () => hold.opened))
     const x = executorOn(t, { workflows: [w], ...(error ? { error } : {}) })

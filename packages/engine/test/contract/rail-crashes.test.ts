@@ -378,7 +378,7 @@ describe('RAIL-03 what follows an end', () => {
       t.engine.act((tx) => tellParents(tx, told)),
       t.engine.act((tx) => tellParents(tx, told)),
     ])
-    expect(both.map(({ applied }) => applied).sort()).toEqual([0, 1])
+    expect(both.map(({ applied }) => applied).sort((x, y) => x - y)).toEqual([0, 1])
     expect(t.run('run_1')['status']).toBe('queued')
   })
 })

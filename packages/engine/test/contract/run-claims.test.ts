@@ -147,12 +147,8 @@ describe('RUN-10 a claim whose answer did not arrive', () => {
     const first = await a.claim(3)
     await a.complete(only(first.slice(0, 1)))
     const again = await a.claim(3, { claim: 1 })
-    expect(again.map(({ run, attempt }) => [run, attempt])).toEqual(
-      first
-        .slice(1)
-        .map(({ run, attempt }) => [run, attempt])
-        .sort(),
-    )
+    const named = (each: { run: string; attempt: number }): string => `${each.run}#${each.attempt}`
+    expect(again.map(named)).toEqual(first.slice(1).map(named).sort())
     expect(t.sql(`select count(*) as n from runs where status = 'queued'`)).toEqual([{ n: 2 }])
   })
 

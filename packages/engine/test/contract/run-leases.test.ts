@@ -80,7 +80,11 @@ describe('RUN-08 a lapsed lease', () => {
     expect(await a.end(three, { kind: 'hand_back', reason: 'shutdown' })).toMatchObject({
       ok: true,
     })
-    expect(ids.map((id) => t.run(id)['status']).sort()).toEqual(['queued', 'running', 'succeeded'])
+    expect(ids.map((id) => String(t.run(id)['status'])).sort()).toEqual([
+      'queued',
+      'running',
+      'succeeded',
+    ])
   })
 })
 

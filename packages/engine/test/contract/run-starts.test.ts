@@ -314,7 +314,7 @@ describe('RUN-21 orders of a user’s transaction', () => {
     await order('run_tx', 'start', 'run_tx', { id: 'run_tx', workflow: 'w', input: '1' })
     const apply = () => t.engine.act((tx, context) => applyOrder(tx, made, context))
     const both = await Promise.all([apply(), apply()])
-    expect(both.map(({ applied }) => applied).sort()).toEqual([false, true])
+    expect(both.filter(({ applied }) => applied)).toHaveLength(1)
     expect(count()).toBe(1)
   })
 })

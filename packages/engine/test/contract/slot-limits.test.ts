@@ -20,10 +20,10 @@ const limited = (name: string, limits: LimitDeclaration[], more: Partial<Definit
 const lines = (): Promise<void> => t.settle('apply-orders', 'admit-waiting')
 const start = (workflow: string, input: unknown, command: Partial<StartCommand> = {}) =>
   t.start(workflow, { input: JSON.stringify(input), ...command })
-const status = (...ids: string[]): unknown[] =>
+const status = (...ids: string[]): string[] =>
   ids.map((id) => {
     const row = t.run(id)
-    return row['wait_on'] === null ? row['status'] : `${row['status']}:${row['wait_on']}`
+    return row['wait_on'] === null ? String(row['status']) : `${row['status']}:${row['wait_on']}`
   })
 const claim = async (s: Session, id: string): Promise<ClaimedRun> => {
   await t.pass('poll-lanes')

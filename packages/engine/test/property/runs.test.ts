@@ -69,7 +69,7 @@ it(
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(commands, { minLength: 40, maxLength: 40 }), async (list) => {
-        const world = new World(await openStore())
+        const world = new World(await openStore(), expect)
         try {
           for (const at of [0, 1]) await world.register(at)
           for (const command of list) {

@@ -1,5 +1,5 @@
 // The store and the model side by side: each command is done to both, and what comes back is compared.
-import { expect } from 'vitest'
+import type { ExpectStatic } from 'vitest'
 import type { ClaimedRun, EndReport } from '../../src/model/work.ts'
 import type { Session, TestStore } from '../support/store.ts'
 import { definition, entry } from '../support/store.ts'
@@ -35,12 +35,14 @@ export class World {
   readonly runs: ModelRun[] = []
   readonly holds: { session: Session; run: ClaimedRun }[] = []
   readonly keys = new Map<number, { run: ModelRun; input: number }>()
-  readonly ends = new Map<string, unknown>()
+  readonly ends = new Map<string, string>()
   sessions: Session[] = []
   names = 0
   readonly t: TestStore
-  constructor(t: TestStore) {
+  readonly expect: ExpectStatic
+  constructor(t: TestStore, expect: ExpectStatic) {
     this.t = t
+    this.expect = expect
   }
 
   get now(): number {
@@ -97,8 +99,8 @@ export class World {
     const name = key === null ? -this.names - 1 : key * 2 + (limited ? 1 : 0)
     const known = this.keys.get(name)
     if (known && known.input !== input)
-      return void expect(answer).toMatchObject({ code: 'key_reused' })
-    expect(answer).toMatchObject({ ok: true, id: known?.run.id ?? id, started: !known })
+      return this.expect(answer).toMatchObject({ code: 'key_reused' })
+    this.expect(answer).toMatchObject({ ok: true, id: known?.run.id ?? id, started: !known })
     if (known) return
     const run = model.newRun(id, limited)
     const behind = this.runs.some(
@@ -118,16 +120,16 @@ export class World {
     const mine = this.runs.filter((run) => run.session === session.id)
     const claimed = await session.claim(most)
     const suspects = [...queued, ...mine].filter(({ losses }) => losses >= 2)
-    if (suspects.length === 0) expect(claimed).toHaveLength(Math.min(most, queued.length))
-    if (mine.some(({ losses }) => losses >= 2)) expect(claimed).toEqual([])
+    if (suspects.length === 0) this.expect(claimed).toHaveLength(Math.min(most, queued.length))
+    if (mine.some(({ losses }) => losses >= 2)) this.expect(claimed).toEqual([])
     for (const run of claimed) {
       const known = queued.find(({ id }) => id === run.run)
-      expect(known, `${run.run} was claimed and was not queued`).toBeDefined()
+      this.expect(known, `${run.run} was claimed and was not queued`).toBeDefined()
       if (!known) continue
-      if (known.losses >= 2) expect([mine.length, claimed.length]).toEqual([0, 1])
-      expect(run.attempt).toBe(known.attempt + 1)
-      expect(run.entries).toBe(known.entries)
-      expect(run.waits.map(({ key }) => key)).toEqual(model.live(known).map(({ key }) => key))
+      if (known.losses >= 2) this.expect([mine.length, claimed.length]).toEqual([0, 1])
+      this.expect(run.attempt).toBe(known.attempt + 1)
+      this.expect(run.entries).toBe(known.entries)
+      this.expect(run.waits.map(({ key }) => key)).toEqual(model.live(known).map(({ key }) => key))
       Object.assign(known, { status: 'running', attempt: run.attempt, session: session.id })
       this.holds.push({ session, run })
     }
@@ -149,9 +151,9 @@ export class World {
       const repeat = model.repeats(run, claimed.attempt, session.id, command.kind)
       const answer = await session.end(claimed, report)
       if (!mine)
-        return void expect(answer).toMatchObject(repeat ? { ok: true } : { code: 'stale_attempt' })
+        return this.expect(answer).toMatchObject(repeat ? { ok: true } : { code: 'stale_attempt' })
       const ended = model.end(run, command.kind, now)
-      return void expect(answer).toMatchObject({ ok: true, ended: ended ? run.status : null })
+      return this.expect(answer).toMatchObject({ ok: true, ended: ended ? run.status : null })
     }
     const next = run.entries + 1
     if (command.do === 'record' || command.do === 'stand') {
@@ -168,13 +170,13 @@ export class World {
       if (!mine) {
         const repeat =
           command.do === 'stand' && model.repeats(run, claimed.attempt, session.id, 'suspend')
-        return void expect(answer).toMatchObject(repeat ? { ok: true } : { code: 'stale_attempt' })
+        return this.expect(answer).toMatchObject(repeat ? { ok: true } : { code: 'stale_attempt' })
       }
       run.waits.push({ key, kind, dueAt, state: 'open' })
       model.settle(run, now)
       const ended = command.do === 'stand' && model.end(run, 'suspend', now)
       const satisfied = model.live(run).filter(({ state }) => state !== 'open')
-      return void expect(answer).toMatchObject({
+      return this.expect(answer).toMatchObject({
         ok: true,
         ended: ended ? run.status : null,
         satisfied: ended ? [] : satisfied.map(({ key: each, state }) => ({ key: each, state })),
@@ -185,8 +187,8 @@ export class World {
     const answer = await session.write(claimed, {
       entries: [take ? entry(next, take.key, { kind: take.kind }) : entry(next)],
     })
-    if (!mine) return void expect(answer).toMatchObject({ code: 'stale_attempt' })
-    expect(answer).toMatchObject({
+    if (!mine) return this.expect(answer).toMatchObject({ code: 'stale_attempt' })
+    this.expect(answer).toMatchObject({
       ok: true,
       directive: run.status === 'canceling' ? 'cancel' : run.pause ? 'pause' : null,
     })
@@ -227,10 +229,10 @@ export class World {
         by: null,
       })
       if (duplicate || over)
-        return void expect(answer).toMatchObject(
+        return this.expect(answer).toMatchObject(
           duplicate ? { ok: true, duplicate } : { code: 'already_ended' },
         )
-      expect(answer).toMatchObject({ ok: true, duplicate: false })
+      this.expect(answer).toMatchObject({ ok: true, duplicate: false })
       run.signals.push({ id: `s${command.id}`, takenBy: null })
       return model.woken(run, model.settle(run, this.now))
     }
@@ -244,16 +246,18 @@ export class World {
         payload: null,
       })
       if (wait?.state !== 'open')
-        return void expect(answer).toMatchObject({
+        return this.expect(answer).toMatchObject({
           ok: false,
           code: wait ? 'already_decided' : 'not_found',
         })
-      expect(answer).toMatchObject({ ok: true })
+      this.expect(answer).toMatchObject({ ok: true })
       wait.state = 'satisfied'
       return model.woken(run, true)
     }
     if (command.do === 'cancel') {
-      expect(await engine.cancel({ run: id, by: 'ana', reason: null })).toMatchObject({ ok: !over })
+      this.expect(await engine.cancel({ run: id, by: 'ana', reason: null })).toMatchObject({
+        ok: !over,
+      })
       if (over) return
       if (model.held(run)) run.status = 'canceling'
       else Object.assign(run, { status: 'canceled', waitOn: null, readyAt: null })
@@ -261,13 +265,13 @@ export class World {
       return
     }
     if (command.do === 'pause') {
-      expect(await engine.pause(id, 'ana', null)).toMatchObject({ ok: !over })
+      this.expect(await engine.pause(id, 'ana', null)).toMatchObject({ ok: !over })
       if (over || run.pause) return
       run.pause = true
       if (!model.held(run)) run.status = 'paused'
       return
     }
-    expect(await engine.resume(id, 'ana')).toMatchObject({ ok: !over && run.pause })
+    this.expect(await engine.resume(id, 'ana')).toMatchObject({ ok: !over && run.pause })
     if (!over && run.pause) model.resume(run, this.now)
   }
 
@@ -279,7 +283,7 @@ export class World {
       await this.t.kill(session)
       mine.forEach(model.lose)
     } else {
-      expect(await session.closeSession()).toEqual({ ok: true, handedBack: mine.length })
+      this.expect(await session.closeSession()).toEqual({ ok: true, handedBack: mine.length })
       for (const run of mine) model.end(run, 'shutdown', this.now)
     }
     await this.register(at)
@@ -302,34 +306,30 @@ export class World {
       if (model.inLine(run, this.now) && this.t.run(run.id)['status'] === 'queued')
         Object.assign(run, { status: 'queued', waitOn: null, readyAt: null })
     const holders = this.runs.filter(model.holdsKey).length
-    expect(holders).toBeLessThanOrEqual(1)
-    if (this.runs.some((run) => run.limited && model.inLine(run, this.now))) expect(holders).toBe(1)
+    this.expect(holders).toBeLessThanOrEqual(1)
+    if (this.runs.some((run) => run.limited && model.inLine(run, this.now)))
+      this.expect(holders).toBe(1)
     for (const run of this.runs)
-      if (!run.limited) expect(model.inLine(run, this.now) && run.readyAt === null).toBe(false)
+      if (!run.limited) this.expect(model.inLine(run, this.now) && run.readyAt === null).toBe(false)
   }
 
   /** Every run is what the model says it is; an end stays as it was. */
   check(): void {
-    for (const run of this.runs) {
-      const row = this.t.run(run.id)
-      expect({
-        status: row['status'],
-        wait_on: row['wait_on'],
-        ready_at: row['ready_at'],
-        attempt: row['attempt'],
-        session: row['session'],
-        entries: row['entries'],
-      }).toEqual({
-        status: run.status,
-        wait_on: run.waitOn,
-        ready_at: run.readyAt,
-        attempt: run.attempt,
-        session: run.session,
-        entries: run.entries,
-      })
-      if (!model.terminal(run)) continue
-      if (this.ends.has(run.id)) expect(row).toEqual(this.ends.get(run.id))
-      else this.ends.set(run.id, row)
+    const rows = new Map(this.t.sql('select * from runs').map((row) => [row['id'], row]))
+    const found = this.runs.map(({ id }) => said(rows.get(id) ?? {}))
+    const expected = this.runs.map((run) =>
+      said({ ...run, wait_on: run.waitOn, ready_at: run.readyAt }),
+    )
+    if (found.join('\n') !== expected.join('\n')) this.expect(found).toEqual(expected)
+    for (const run of this.runs.filter(model.terminal)) {
+      const row = JSON.stringify(rows.get(run.id))
+      const before = this.ends.get(run.id)
+      if (before === undefined) this.ends.set(run.id, row)
+      else if (before !== row) this.expect(row).toBe(before)
     }
   }
 }
+
+const COLUMNS = ['id', 'status', 'wait_on', 'ready_at', 'attempt', 'session', 'entries']
+const said = (row: object): string =>
+  COLUMNS.map((column) => `${column}=${String((row as Record<string, unknown>)[column])}`).join(' ')

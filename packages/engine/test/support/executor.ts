@@ -30,7 +30,7 @@ export interface TestExecutor {
 interface Options extends Partial<Omit<ExecutorOptions, 'port' | 'ports' | 'workflows'>> {
   readonly workflows: readonly AnyWorkflow[]
   readonly embedded?: boolean
-  readonly error?: () => unknown
+  readonly error?: () => Error
   readonly seed?: number
 }
 

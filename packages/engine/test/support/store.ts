@@ -128,7 +128,12 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
   const { engine, loops } = opened
   const { db } = engine.store as SqliteStore
 
-  const sql = (text: string, ...params: Param[]): Row[] => db.prepare(text).all(...params) as Row[]
+  const prepared = new Map<string, ReturnType<typeof db.prepare>>()
+  const sql = (text: string, ...params: Param[]): Row[] => {
+    const found = prepared.get(text) ?? db.prepare(text)
+    prepared.set(text, found)
+    return found.all(...params) as Row[]
+  }
   const pass = async (...names: string[]): Promise<number> => {
     let acted = 0
     for (const loop of loops.all) {
