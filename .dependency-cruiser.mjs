@@ -29,7 +29,9 @@ const direction = (folder) => {
       path: `${source}/${folder}/`,
       pathNot: [
         tests,
-        ...(folder === 'cli' ? [`${source}/cli/(commands/)?(serve|dev|work|migrate|doctor|load-workflows)\\.ts$`] : []),
+        ...(folder === 'cli'
+          ? [`${source}/cli/(commands/)?(serve|dev|work|migrate|doctor|load-workflows)\\.ts$`]
+          : []),
       ],
     },
     to: { path: '^packages/', pathNot: `${source}/(${[folder, ...reach].join('|')})/` },

@@ -36,7 +36,11 @@ export interface Embedded extends Client {
 /** Opens the file, takes back what an earlier process held, and drives runs until `close`. */
 export const embedded = async (options: EmbeddedOptions): Promise<Embedded> => {
   const ports = systemPorts(options.log ?? noLog)
-  const opened = await openOnSqlite({ file: options.file, ports, ...(options.settings ? { settings: options.settings } : {}) })
+  const opened = await openOnSqlite({
+    file: options.file,
+    ports,
+    ...(options.settings ? { settings: options.settings } : {}),
+  })
   const executor = makeExecutor({
     port: opened.embedded,
     ports,
@@ -53,7 +57,10 @@ export const embedded = async (options: EmbeddedOptions): Promise<Embedded> => {
     throw error
   }
   const handler = makeHandler(opened.engine)
-  const client = connect({ url: 'http://localhost', fetch: (url, init) => handler.fetch(new Request(url, init)) })
+  const client = connect({
+    url: 'http://localhost',
+    fetch: (url, init) => handler.fetch(new Request(url, init)),
+  })
   return {
     ...client,
     executor,
@@ -65,4 +72,3 @@ export const embedded = async (options: EmbeddedOptions): Promise<Embedded> => {
     },
   }
 }
-

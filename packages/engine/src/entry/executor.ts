@@ -7,7 +7,10 @@ import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
 import { systemPorts } from '../kernel/ports.ts'
 
-export interface RemoteExecutorOptions extends Omit<ExecutorOptions, 'port' | 'ports' | 'renewals'> {
+export interface RemoteExecutorOptions extends Omit<
+  ExecutorOptions,
+  'port' | 'ports' | 'renewals'
+> {
   readonly url: string
   readonly token?: string
   readonly log?: Log
@@ -16,9 +19,19 @@ export interface RemoteExecutorOptions extends Omit<ExecutorOptions, 'port' | 'p
 }
 
 /** An executor of a server; its lease is renewed from a thread of its own. Call `start`, and `stop` at the end. */
-export const remoteExecutor = ({ url, token, log = noLog, stallLimitMs, ...options }: RemoteExecutorOptions): Executor => {
+export const remoteExecutor = ({
+  url,
+  token,
+  log = noLog,
+  stallLimitMs,
+  ...options
+}: RemoteExecutorOptions): Executor => {
   const ports = systemPorts(log)
-  const thread = { url, ...(token === undefined ? {} : { token }), ...(stallLimitMs === undefined ? {} : { stallLimitMs }) }
+  const thread = {
+    url,
+    ...(token === undefined ? {} : { token }),
+    ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
+  }
   return makeExecutor({
     pid: process.pid,
     ...options,

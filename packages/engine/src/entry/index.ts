@@ -4,7 +4,13 @@ export type { Embedded, EmbeddedOptions } from './embedded.ts'
 export { FatalError, LeaseholdError, RetryAfterError, StaleAttemptError } from '../kernel/errors.ts'
 export { ChildFailedError, StepError } from '../executor/failure.ts'
 export { task, workflow } from '../executor/workflow.ts'
-export type { AnyWorkflow, Task, TaskOptions, Workflow, WorkflowOptions } from '../executor/context.ts'
+export type {
+  AnyWorkflow,
+  Task,
+  TaskOptions,
+  Workflow,
+  WorkflowOptions,
+} from '../executor/context.ts'
 export type {
   ApprovalOptions,
   ChildOptions,

@@ -21,14 +21,22 @@ export const richCodec: Codec = {
       return JSON.stringify({ [MARK]: stringify(value) })
     } catch (error) {
       const path = (error as { path?: unknown }).path
-      throw new LeaseholdError('not_serializable', `$${typeof path === 'string' ? path : ''} cannot be carried: ${messageOf(error)}`, { path: path ?? '$' })
+      throw new LeaseholdError(
+        'not_serializable',
+        `$${typeof path === 'string' ? path : ''} cannot be carried: ${messageOf(error)}`,
+        { path: path ?? '$' },
+      )
     }
   },
   decode(text) {
     const value = decode(text)
-    const marked = typeof value === 'object' && value !== null && Object.keys(value).length === 1 ? (value as Record<string, unknown>)[MARK] : undefined
+    const marked =
+      typeof value === 'object' && value !== null && Object.keys(value).length === 1
+        ? (value as Record<string, unknown>)[MARK]
+        : undefined
     return typeof marked === 'string' ? (parse(marked) as unknown) : value
   },
 }
 
-export const codecOf = (name: 'json' | 'rich' | undefined): Codec => (name === 'rich' ? richCodec : plainCodec)
+export const codecOf = (name: 'json' | 'rich' | undefined): Codec =>
+  name === 'rich' ? richCodec : plainCodec

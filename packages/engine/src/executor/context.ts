@@ -30,7 +30,8 @@ export interface StepOptions<O = unknown> {
   readonly retryIf?: (error: unknown) => boolean
 }
 
-export type SignalResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly timedOut: true }
+export type SignalResult<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly timedOut: true }
 
 export interface ApprovalOptions {
   readonly prompt: string
@@ -42,7 +43,13 @@ export interface ApprovalOptions {
 }
 
 export type Decision<T = unknown> =
-  | { readonly decision: 'approved' | 'denied'; readonly by: string; readonly reason: string | null; readonly at: number; readonly payload: T | null }
+  | {
+      readonly decision: 'approved' | 'denied'
+      readonly by: string
+      readonly reason: string | null
+      readonly at: number
+      readonly payload: T | null
+    }
   | { readonly decision: 'lapsed' }
 
 export interface ChildOptions {
@@ -64,27 +71,45 @@ export interface MapOptions<T> {
   readonly concurrency?: number
 }
 
-export type Settled<O> = { readonly ok: true; readonly value: O } | { readonly ok: false; readonly error: Error }
+export type Settled<O> =
+  { readonly ok: true; readonly value: O } | { readonly ok: false; readonly error: Error }
 
 type Branches = Readonly<Record<string, (ctx: Context) => Promise<unknown>>>
 type Value<F> = F extends (ctx: Context) => Promise<infer T> ? T : never
 
 export interface Context {
-  readonly info: { readonly run: string; readonly workflow: string; readonly version: string; readonly attempt: number; readonly owner: string }
+  readonly info: {
+    readonly run: string
+    readonly workflow: string
+    readonly version: string
+    readonly attempt: number
+    readonly owner: string
+  }
   /** Aborts when the attempt must end. */
   readonly abort: AbortSignal
   /** Runs `body` once and records its result under `name`; on replay the recorded result is given back. */
-  step<O>(name: string, body: (step: StepArgument) => Promise<O> | O, options?: StepOptions<O>): Promise<O>
+  step<O>(
+    name: string,
+    body: (step: StepArgument) => Promise<O> | O,
+    options?: StepOptions<O>,
+  ): Promise<O>
   step<I, O>(task: Task<I, O>, input: I, options?: { readonly as?: string }): Promise<O>
   /** Waits without an executor, for a time on the store's clock. */
   sleep(name: string, duration: Duration): Promise<void>
   sleepUntil(name: string, instant: number | Date): Promise<void>
   /** Takes the next signal of this name; one that came before is kept. */
-  signal<T = unknown>(name: string, options?: { readonly as?: string; readonly schema?: Schema<unknown, T> }): Promise<T>
+  signal<T = unknown>(
+    name: string,
+    options?: { readonly as?: string; readonly schema?: Schema<unknown, T> },
+  ): Promise<T>
   /** With a time-out, the result says whether the signal or the time came first. */
   signal<T = unknown>(
     name: string,
-    options: { readonly as?: string; readonly timeout: Duration; readonly schema?: Schema<unknown, T> },
+    options: {
+      readonly as?: string
+      readonly timeout: Duration
+      readonly schema?: Schema<unknown, T>
+    },
   ): Promise<SignalResult<T>>
   /** Asks people; the decision comes once, or the deadline passes. */
   approval<T = unknown>(name: string, options: ApprovalOptions): Promise<Decision<T>>
@@ -97,17 +122,33 @@ export interface Context {
   /** Shown by the API at once; a run has one state. */
   setState(value: unknown): void
   /** Runs `body` for each item in a scope of its own; results keep the order of the items. The first error ends it. */
-  map<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options?: MapOptions<T>): Promise<O[]>
+  map<T, O>(
+    name: string,
+    items: readonly T[],
+    body: (ctx: Context, item: T, index: number) => Promise<O>,
+    options?: MapOptions<T>,
+  ): Promise<O[]>
   /** As `map`, and every item is tried: each result says whether it succeeded. */
-  mapSettled<T, O>(name: string, items: readonly T[], body: (ctx: Context, item: T, index: number) => Promise<O>, options?: MapOptions<T>): Promise<Settled<O>[]>
+  mapSettled<T, O>(
+    name: string,
+    items: readonly T[],
+    body: (ctx: Context, item: T, index: number) => Promise<O>,
+    options?: MapOptions<T>,
+  ): Promise<Settled<O>[]>
   /** Names used inside `body` are its own. */
   scope<O>(name: string, body: (ctx: Context) => Promise<O>): Promise<O>
   /** All branches; the first error ends it. */
   all<B extends Branches>(name: string, branches: B): Promise<{ [K in keyof B]: Value<B[K]> }>
   /** The first branch to end, however it ends; the others' waits are closed. */
-  race<B extends Branches>(name: string, branches: B): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
+  race<B extends Branches>(
+    name: string,
+    branches: B,
+  ): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
   /** The first branch to succeed; throws an AggregateError when none does. */
-  any<B extends Branches>(name: string, branches: B): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
+  any<B extends Branches>(
+    name: string,
+    branches: B,
+  ): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
   /** True for runs that reach this place first with the changed code; false for those that passed it before. */
   patched(name: string): boolean
   /** Milliseconds on the store's clock as of the last outcome received: the same on replay. */

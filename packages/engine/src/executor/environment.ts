@@ -6,7 +6,13 @@ import type { Driver } from './driver.ts'
 
 /** Called around each body: tests replace or break it here, tracing measures it. */
 export type AroundStep = (
-  step: { readonly run: string; readonly workflow: string; readonly key: string; readonly name: string; readonly tryNumber: number },
+  step: {
+    readonly run: string
+    readonly workflow: string
+    readonly key: string
+    readonly name: string
+    readonly tryNumber: number
+  },
   body: () => unknown,
 ) => unknown
 

@@ -29,7 +29,9 @@ export const failureOf = (thrown: unknown, depth = 0): FailureData => {
       message: cut(String(thrown.message)),
       ...(typeof code === 'string' || typeof code === 'number' ? { code: cut(String(code)) } : {}),
       ...(typeof thrown.stack === 'string' ? { stack: cut(thrown.stack) } : {}),
-      ...(thrown.cause !== undefined && depth < DEPTH_MAX ? { cause: failureOf(thrown.cause, depth + 1) } : {}),
+      ...(thrown.cause !== undefined && depth < DEPTH_MAX
+        ? { cause: failureOf(thrown.cause, depth + 1) }
+        : {}),
       ...(Object.keys(fields).length > 0 ? { fields } : {}),
     }
   } catch {
@@ -56,7 +58,8 @@ const ownFields = (error: Error): Record<string, unknown> => {
   return fields
 }
 
-const cut = (text: string): string => (text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}… (${text.length} characters)`)
+const cut = (text: string): string =>
+  text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}… (${text.length} characters)`
 
 /** An error as the workflow function sees it, live and on replay: made of its data, so that both are the same. */
 export class StepError extends Error {
@@ -73,7 +76,13 @@ export class StepError extends Error {
 
 /** A child run did not succeed; `run` and `status` say which and how. */
 export class ChildFailedError extends LeaseholdError {
-  constructor(child: { run: string; status: string; reason: string | null; note: string | null; error: FailureData | null }) {
+  constructor(child: {
+    run: string
+    status: string
+    reason: string | null
+    note: string | null
+    error: FailureData | null
+  }) {
     super(
       'child_failed',
       `child ${child.run} ${child.status}${child.reason === null ? '' : ` (${child.reason})`}: ${child.error?.message ?? child.note ?? 'no message'}`,

@@ -4,7 +4,12 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Codec } from './codec.ts'
 
 /** JSON text of a value; throws `not_serializable` with the path, or `payload_too_large` with the limit. */
-export const payloadOf = (codec: Codec, value: unknown, most: number, what: string): string | null => {
+export const payloadOf = (
+  codec: Codec,
+  value: unknown,
+  most: number,
+  what: string,
+): string | null => {
   const text = codec.encode(value, most)
   const bytes = text === null ? 0 : Buffer.byteLength(text)
   if (bytes > most)

@@ -49,7 +49,12 @@ const beat = async (): Promise<void> => {
   const said = await ask(number)
   const silent = systemTime.mono() - lastSaid
   if (said === null && silent > stallLimitMs) {
-    if (!stalled) tell({ kind: 'note', event: 'renewal_thread.stalled', facts: { session, silentMs: Math.round(silent), stallLimitMs } })
+    if (!stalled)
+      tell({
+        kind: 'note',
+        event: 'renewal_thread.stalled',
+        facts: { session, silentMs: Math.round(silent), stallLimitMs },
+      })
     stalled = true
     return
   }
@@ -58,7 +63,10 @@ const beat = async (): Promise<void> => {
   try {
     const response = await fetch(new URL('/v1/executor/renew', url), {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+      headers: {
+        'content-type': 'application/json',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
       body: JSON.stringify(said ?? { session, draining: false, status: null, letGo: [] }),
       signal: AbortSignal.timeout(5 * ANSWER_MS),
     })
@@ -75,7 +83,13 @@ const beat = async (): Promise<void> => {
 /** A problem that is the engine's word on this session; anything else is no answer. */
 const refusalOf = (status: number, body: Record<string, unknown>): RenewAnswer | null =>
   typeof body['code'] === 'string' && body['code'] === 'session_ended'
-    ? { ok: false, code: 'session_ended', message: typeof body['detail'] === 'string' ? body['detail'] : `the server answered ${status}`, detail: {} }
+    ? {
+        ok: false,
+        code: 'session_ended',
+        message:
+          typeof body['detail'] === 'string' ? body['detail'] : `the server answered ${status}`,
+        detail: {},
+      }
     : null
 
 port.on('message', (message: ToThread) => {

@@ -12,12 +12,25 @@ export interface ThreadOptions {
 }
 
 /** What the main loop tells its thread, and the thread the main loop. */
-export type ToThread = { readonly kind: 'said'; readonly n: number; readonly request: RenewRequest } | { readonly kind: 'soon' } | { readonly kind: 'stop' }
+export type ToThread =
+  | { readonly kind: 'said'; readonly n: number; readonly request: RenewRequest }
+  | { readonly kind: 'soon' }
+  | { readonly kind: 'stop' }
 export type FromThread =
   | { readonly kind: 'say'; readonly n: number }
   /** `absolute`: the monotonic clock of the sending, counted from the epoch, which both threads can tell. */
-  | { readonly kind: 'answered'; readonly n: number; readonly answer: RenewAnswer; readonly wall: number; readonly absolute: number }
-  | { readonly kind: 'note'; readonly event: string; readonly facts: Readonly<Record<string, unknown>> }
+  | {
+      readonly kind: 'answered'
+      readonly n: number
+      readonly answer: RenewAnswer
+      readonly wall: number
+      readonly absolute: number
+    }
+  | {
+      readonly kind: 'note'
+      readonly event: string
+      readonly facts: Readonly<Record<string, unknown>>
+    }
 
 export interface ThreadData extends ThreadOptions {
   readonly session: string
@@ -31,7 +44,9 @@ export const threadRenewals =
   (thread: ThreadOptions) =>
   ({ ports, session, renewMs, say, heard }: RenewalsOptions): Renewals => {
     const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session, renewMs }
-    const running = new threads.Worker(new URL('./renewal-main.js', import.meta.url), { workerData: data })
+    const running = new threads.Worker(new URL('./renewal-main.js', import.meta.url), {
+      workerData: data,
+    })
     const said = new Map<number, RenewRequest>()
     let stopped = false
     running.on('message', (message: FromThread) => {
@@ -45,9 +60,17 @@ export const threadRenewals =
         }
         case 'answered': {
           // a renewal that went out while the main loop was busy said nothing but that the session lives
-          const request = said.get(message.n) ?? { session, draining: false, status: null, letGo: [] }
+          const request = said.get(message.n) ?? {
+            session,
+            draining: false,
+            status: null,
+            letGo: [],
+          }
           for (const n of said.keys()) if (n <= message.n) said.delete(n)
-          heard(message.answer, request, { wall: message.wall, mono: message.absolute - performance.timeOrigin })
+          heard(message.answer, request, {
+            wall: message.wall,
+            mono: message.absolute - performance.timeOrigin,
+          })
           return
         }
         case 'note':

@@ -70,4 +70,5 @@ export const startRenewals = ({ ports, renewMs, send, say, heard }: RenewalsOpti
 }
 
 /** Milliseconds since `sent` by the clock that says more: a process that slept may have stopped one of them. */
-export const elapsedSince = (sent: Sent, time: Ports['time']): number => Math.max(time.mono() - sent.mono, time.now() - sent.wall)
+export const elapsedSince = (sent: Sent, time: Ports['time']): number =>
+  Math.max(time.mono() - sent.mono, time.now() - sent.wall)

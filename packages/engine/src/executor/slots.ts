@@ -27,10 +27,15 @@ const CLASS_DEFAULT = 10
 export const makeSlots = (limits: Readonly<Record<string, number>>): Slots => {
   const classes = new Map<string, { limit: number; used: number; reserved: number }>()
   const valid = (slotClass: string, limit: number): number => {
-    if (!Number.isInteger(limit) || limit < 0) throw new LeaseholdError('invalid_config', `slots of class ${slotClass} are ${limit}; expected a whole number of 0 or more`)
+    if (!Number.isInteger(limit) || limit < 0)
+      throw new LeaseholdError(
+        'invalid_config',
+        `slots of class ${slotClass} are ${limit}; expected a whole number of 0 or more`,
+      )
     return limit
   }
-  for (const [slotClass, limit] of Object.entries(limits)) classes.set(slotClass, { limit: valid(slotClass, limit), used: 0, reserved: 0 })
+  for (const [slotClass, limit] of Object.entries(limits))
+    classes.set(slotClass, { limit: valid(slotClass, limit), used: 0, reserved: 0 })
   const of = (slotClass: string) => {
     const found = classes.get(slotClass)
     if (found) return found
@@ -38,7 +43,15 @@ export const makeSlots = (limits: Readonly<Record<string, number>>): Slots => {
     classes.set(slotClass, made)
     return made
   }
-  const room = ({ limit, used, reserved }: { limit: number; used: number; reserved: number }): number => Math.max(0, limit - used - reserved)
+  const room = ({
+    limit,
+    used,
+    reserved,
+  }: {
+    limit: number
+    used: number
+    reserved: number
+  }): number => Math.max(0, limit - used - reserved)
   return {
     ensure: (slotClass) => void of(slotClass),
     capacity: () => [...classes.values()].reduce((sum, { limit }) => sum + limit, 0),
@@ -56,6 +69,12 @@ export const makeSlots = (limits: Readonly<Record<string, number>>): Slots => {
     take: (slotClass) => void (of(slotClass).used += 1),
     put: (slotClass) => void (of(slotClass).used -= 1),
     set: (slotClass, limit) => void (of(slotClass).limit = valid(slotClass, limit)),
-    status: () => [...classes].map(([name, { limit, used, reserved }]) => ({ class: name, limit, used, reserved })),
+    status: () =>
+      [...classes].map(([name, { limit, used, reserved }]) => ({
+        class: name,
+        limit,
+        used,
+        reserved,
+      })),
   }
 }

@@ -27,7 +27,8 @@ const TRIES = 3
 /** Refuses, before a body begins, options by which no try could be made or judged. */
 export const mustTry = (name: string, { retry, timeout }: StepOptions): void => {
   const faults = retryFaults(retry ?? {}, 'retry')
-  if (faults.length > 0) throw new LeaseholdError('invalid_config', `step ${name}: ${faults.join('; ')}`)
+  if (faults.length > 0)
+    throw new LeaseholdError('invalid_config', `step ${name}: ${faults.join('; ')}`)
   if (timeout !== undefined) milliseconds(timeout, `timeout of the step ${name}`)
 }
 
@@ -51,21 +52,32 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
   const trying = { over: false }
   let timedOut = false
   let revoked = false
-  const limitMs = options.timeout === undefined ? null : milliseconds(options.timeout, `timeout of the step ${step.name}`)
+  const limitMs =
+    options.timeout === undefined
+      ? null
+      : milliseconds(options.timeout, `timeout of the step ${step.name}`)
   let timeoutError: LeaseholdError | null = null
   let cancelLimit: (() => void) | null = null
   if (limitMs !== null)
     cancelLimit = ports.timers.after(limitMs, () => {
       timedOut = true
       trying.over = true
-      const late = new LeaseholdError('step_timeout', `the step ${step.name} ran into its limit of ${limitMs} ms`, { step: step.name, limitMs })
+      const late = new LeaseholdError(
+        'step_timeout',
+        `the step ${step.name} ran into its limit of ${limitMs} ms`,
+        { step: step.name, limitMs },
+      )
       timeoutError = late
       aborting.abort(late)
       // a body that does not heed its signal keeps its slot; the run goes on elsewhere with a higher fence
       cancelLimit = ports.timers.after(env.limitGraceMs, () => {
         revoked = true
         const { retry } = judged(step, late, tryNumber)
-        if (retry) driver.revoke(retry, `the step ${step.name} had not settled ${env.limitGraceMs} ms after its limit`)
+        if (retry)
+          driver.revoke(
+            retry,
+            `the step ${step.name} had not settled ${env.limitGraceMs} ms after its limit`,
+          )
         else driver.fail('step_timeout', late)
       })
     })
@@ -81,9 +93,22 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
       }
     }
     const { around } = env
-    const value = await (around ? around({ run: driver.claimed.run, workflow: driver.claimed.workflow, key, name: step.name, tryNumber }, call) : call())
+    const value = await (around
+      ? around(
+          {
+            run: driver.claimed.run,
+            workflow: driver.claimed.workflow,
+            key,
+            name: step.name,
+            tryNumber,
+          },
+          call,
+        )
+      : call())
     const what = `the result of the step ${step.name}`
-    const typed = options.output ? await checked(options.output, value, what, 'invalid_output') : value
+    const typed = options.output
+      ? await checked(options.output, value, what, 'invalid_output')
+      : value
     result = { output: payloadOf(env.codec, typed, env.payloadMax, what) }
   } catch (thrown) {
     result = { thrown }
@@ -107,7 +132,11 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
 }
 
 /** Records the failed try; then waits here when the next one is near, else stands at the recorded retry. */
-const retryLater = async <O>(step: StepRun<O>, record: WaitRecord, tryNumber: number): Promise<void> => {
+const retryLater = async <O>(
+  step: StepRun<O>,
+  record: WaitRecord,
+  tryNumber: number,
+): Promise<void> => {
   const { env, branch } = step
   const { driver, ports } = env
   const delay = record.dueInMs ?? 0
@@ -126,35 +155,76 @@ const retryLater = async <O>(step: StepRun<O>, record: WaitRecord, tryNumber: nu
 }
 
 /** What follows a failed try: a retry, or the failure of the step. What goes wrong in the judging is a failure as well. */
-const judged = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): { readonly retry: WaitRecord | null; readonly failure: unknown } => {
+const judged = <O>(
+  step: StepRun<O>,
+  thrown: unknown,
+  tryNumber: number,
+): { readonly retry: WaitRecord | null; readonly failure: unknown } => {
   try {
     return { retry: retryRecord(step, thrown, tryNumber), failure: thrown }
   } catch (error) {
     if (step.options.retryIf === undefined) return { retry: null, failure: error }
-    return { retry: null, failure: new Error(`retryIf of the step ${step.name} threw (${messageOf(error)}) when asked about: ${messageOf(thrown)}`, { cause: thrown }) }
+    return {
+      retry: null,
+      failure: new Error(
+        `retryIf of the step ${step.name} threw (${messageOf(error)}) when asked about: ${messageOf(thrown)}`,
+        { cause: thrown },
+      ),
+    }
   }
 }
 
 /** The retry that follows this failure, or null when none is left or the error is not to be tried again. */
-const retryRecord = <O>(step: StepRun<O>, thrown: unknown, tryNumber: number): WaitRecord | null => {
+const retryRecord = <O>(
+  step: StepRun<O>,
+  thrown: unknown,
+  tryNumber: number,
+): WaitRecord | null => {
   const policy = { ...step.env.stepRetry, ...step.options.retry }
-  if (thrown instanceof FatalError || isOwn(thrown) || !triesLeft(policy, TRIES, tryNumber)) return null
+  if (thrown instanceof FatalError || isOwn(thrown) || !triesLeft(policy, TRIES, tryNumber))
+    return null
   if (step.options.retryIf && !step.options.retryIf(thrown)) return null
-  const delay = Math.max(backoffMs(policy, tryNumber, step.env.ports.random.next()), thrown instanceof RetryAfterError ? milliseconds(thrown.afterMs, 'RetryAfterError') : 0)
-  return { key: step.key, kind: 'retry', tries: tryNumber, error: JSON.stringify(failureOf(thrown)), dueInMs: delay }
+  const delay = Math.max(
+    backoffMs(policy, tryNumber, step.env.ports.random.next()),
+    thrown instanceof RetryAfterError ? milliseconds(thrown.afterMs, 'RetryAfterError') : 0,
+  )
+  return {
+    key: step.key,
+    kind: 'retry',
+    tries: tryNumber,
+    error: JSON.stringify(failureOf(thrown)),
+    dueInMs: delay,
+  }
 }
 
 /** Errors that trying again cannot mend. */
 const isOwn = (thrown: unknown): boolean =>
-  thrown instanceof LeaseholdError && ['not_serializable', 'payload_too_large', 'invalid_output', 'duplicate_name', 'nested_step', 'invalid_duration'].includes(thrown.code)
+  thrown instanceof LeaseholdError &&
+  [
+    'not_serializable',
+    'payload_too_large',
+    'invalid_output',
+    'duplicate_name',
+    'nested_step',
+    'invalid_duration',
+  ].includes(thrown.code)
 
 const NOTE_MAX = 1_000
 
 export const progressText = (done: number, total?: number, note?: string): string =>
-  JSON.stringify({ done, total: total ?? null, note: note === undefined ? null : String(note).slice(0, NOTE_MAX) })
+  JSON.stringify({
+    done,
+    total: total ?? null,
+    note: note === undefined ? null : String(note).slice(0, NOTE_MAX),
+  })
 
 /** What a body may call is bound to its try: one that lives on after its end, or after its limit, adds nothing to the next. */
-const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, aborting: Abort, trying: { readonly over: boolean }): StepArgument => ({
+const argumentOf = <O>(
+  { env, key }: StepRun<O>,
+  tryNumber: number,
+  aborting: Abort,
+  trying: { readonly over: boolean },
+): StepArgument => ({
   get signal() {
     return aborting.signal
   },
@@ -165,6 +235,10 @@ const argumentOf = <O>({ env, key }: StepRun<O>, tryNumber: number, aborting: Ab
     if (!trying.over) env.driver.progress(progressText(done, total, note))
   },
   append(stream, value) {
-    if (!trying.over) env.driver.append(stream, payloadOf(env.codec, value, env.payloadMax, `the item of the stream ${stream}`))
+    if (!trying.over)
+      env.driver.append(
+        stream,
+        payloadOf(env.codec, value, env.payloadMax, `the item of the stream ${stream}`),
+      )
   },
 })

@@ -5,29 +5,54 @@ import type { Definition } from '../model/definition.ts'
 import { mustName } from '../model/definition.ts'
 import { retryFaults } from '../model/retry.ts'
 import { mustFit } from '../model/start.ts'
-import type { AnyWorkflow, Context, StepArgument, Task, TaskOptions, Workflow, WorkflowOptions } from './context.ts'
+import type {
+  AnyWorkflow,
+  Context,
+  StepArgument,
+  Task,
+  TaskOptions,
+  Workflow,
+  WorkflowOptions,
+} from './context.ts'
 import { jsonSchemaOf } from './schema.ts'
 
 /** Defines a workflow: `workflow('hello', async (ctx, input: {name: string}) => …)`, or with options. */
-export const workflow = <I = unknown, O = unknown>(options: string | WorkflowOptions<I, O>, handler: (ctx: Context, input: I) => Promise<O> | O): Workflow<I, O> => {
+export const workflow = <I = unknown, O = unknown>(
+  options: string | WorkflowOptions<I, O>,
+  handler: (ctx: Context, input: I) => Promise<O> | O,
+): Workflow<I, O> => {
   const full: WorkflowOptions<I, O> = typeof options === 'string' ? { name: options } : options
   const name = mustName(full.name, 'workflow name')
   const version = mustName(full.version ?? '1', `version of ${name}`)
-  const faults = [...retryFaults(full.retry ?? {}, 'retry'), ...retryFaults(full.stepRetry ?? {}, 'stepRetry')]
+  const faults = [
+    ...retryFaults(full.retry ?? {}, 'retry'),
+    ...retryFaults(full.stepRetry ?? {}, 'stepRetry'),
+  ]
   if (faults.length > 0) throw new LeaseholdError('invalid_config', `${name}: ${faults.join('; ')}`)
   const definition: Definition = {
     workflow: name,
     version,
     queue: mustName(full.queue ?? 'default', `queue of ${name}`),
-    labels: [...new Set((full.labels ?? []).map((label) => mustName(label, `label of ${name}`)))].sort(),
+    labels: [
+      ...new Set((full.labels ?? []).map((label) => mustName(label, `label of ${name}`))),
+    ].sort(),
     input: jsonSchemaOf(full.input, 'input'),
     output: jsonSchemaOf(full.output, 'output'),
     limits: full.limits ?? [],
-    totalLimitMs: full.totalLimit === undefined ? null : milliseconds(full.totalLimit, `totalLimit of ${name}`),
-    attemptLimitMs: full.attemptLimit === undefined ? null : milliseconds(full.attemptLimit, `attemptLimit of ${name}`),
+    totalLimitMs:
+      full.totalLimit === undefined ? null : milliseconds(full.totalLimit, `totalLimit of ${name}`),
+    attemptLimitMs:
+      full.attemptLimit === undefined
+        ? null
+        : milliseconds(full.attemptLimit, `attemptLimit of ${name}`),
     startByMs: full.startBy === undefined ? null : milliseconds(full.startBy, `startBy of ${name}`),
     retry: full.retry ?? null,
-    onEnd: full.onEnd === undefined ? null : typeof full.onEnd === 'string' ? full.onEnd : full.onEnd.name,
+    onEnd:
+      full.onEnd === undefined
+        ? null
+        : typeof full.onEnd === 'string'
+          ? full.onEnd
+          : full.onEnd.name,
     slotClass: full.slotClass ?? 'default',
     isolation: 'inline',
   }
@@ -35,7 +60,10 @@ export const workflow = <I = unknown, O = unknown>(options: string | WorkflowOpt
   return { name, version, options: full, definition, handler }
 }
 
-export const task = <I = void, O = unknown>(options: string | TaskOptions<O>, body: (input: I, step: StepArgument) => Promise<O> | O): Task<I, O> => ({
+export const task = <I = void, O = unknown>(
+  options: string | TaskOptions<O>,
+  body: (input: I, step: StepArgument) => Promise<O> | O,
+): Task<I, O> => ({
   kind: 'task',
   options: typeof options === 'string' ? { name: options } : options,
   body,
@@ -46,7 +74,12 @@ export const definitionsOf = (workflows: readonly AnyWorkflow[]): Definition[] =
   const seen = new Set<string>()
   for (const { name, version } of workflows) {
     const key = `${name}@${version}`
-    if (seen.has(key)) throw new LeaseholdError('duplicate_workflow', `two workflows are named ${name} in version ${version}; rename one`, { workflow: name, version })
+    if (seen.has(key))
+      throw new LeaseholdError(
+        'duplicate_workflow',
+        `two workflows are named ${name} in version ${version}; rename one`,
+        { workflow: name, version },
+      )
     seen.add(key)
   }
   return workflows.map((each) => each.definition)

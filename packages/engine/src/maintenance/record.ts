@@ -13,7 +13,10 @@ export interface Recorder {
 const TOGETHER_MS = 1_000
 
 /** `at once`: each pass is written by itself, for tests that own the clock. */
-export const makeRecorder = (upkeep: Pick<Upkeep, 'ports' | 'store'>, atOnce: boolean): Recorder => {
+export const makeRecorder = (
+  upkeep: Pick<Upkeep, 'ports' | 'store'>,
+  atOnce: boolean,
+): Recorder => {
   let collected = new Map<string, PassRow>()
   let cancel: (() => void) | null = null
 
@@ -34,7 +37,18 @@ export const makeRecorder = (upkeep: Pick<Upkeep, 'ports' | 'store'>, atOnce: bo
     async add(row) {
       const known = collected.get(row.name)
       // what several passes of a second did is told as one
-      collected.set(row.name, known ? { ...row, examined: known.examined + row.examined, acted: known.acted + row.acted, skipped: known.skipped + row.skipped, error: row.error ?? known.error } : row)
+      collected.set(
+        row.name,
+        known
+          ? {
+              ...row,
+              examined: known.examined + row.examined,
+              acted: known.acted + row.acted,
+              skipped: known.skipped + row.skipped,
+              error: row.error ?? known.error,
+            }
+          : row,
+      )
       if (atOnce) return flush()
       cancel ??= upkeep.ports.timers.after(TOGETHER_MS, () => void flush())
     },

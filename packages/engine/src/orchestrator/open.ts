@@ -42,7 +42,13 @@ export interface Opened {
 }
 
 /** Throws a Fault or `invalid_config` with a sentence when the file or a setting cannot be used; nothing is left open then. */
-export const openOnSqlite = async ({ file, ports, settings: given = {}, synchronous, manualLoops = false }: OpenOptions): Promise<Opened> => {
+export const openOnSqlite = async ({
+  file,
+  ports,
+  settings: given = {},
+  synchronous,
+  manualLoops = false,
+}: OpenOptions): Promise<Opened> => {
   const settings: Settings = { ...defaults, ...given }
   const faults = settingsFaults(settings)
   if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
@@ -53,8 +59,15 @@ export const openOnSqlite = async ({ file, ports, settings: given = {}, synchron
     try {
       migrateSqlite(store.db, ports.time.now())
       const engine = await openEngine({ store, ports, settings })
-      const taken = await store.run((tx) => takeOverFile(tx, self, `the owner lock of the file was free when process ${process.pid} took it`))
-      if (taken.ended + taken.recounted > 0) ports.log.info('store.taken_over', { file, ended: taken.ended, recounted: taken.recounted })
+      const taken = await store.run((tx) =>
+        takeOverFile(
+          tx,
+          self,
+          `the owner lock of the file was free when process ${process.pid} took it`,
+        ),
+      )
+      if (taken.ended + taken.recounted > 0)
+        ports.log.info('store.taken_over', { file, ended: taken.ended, recounted: taken.recounted })
       const loops = startLoops(engine, manualLoops)
       return {
         engine,

@@ -8,13 +8,19 @@ describe('one SQL text for two databases', () => {
   it('RAIL-18 the four clauses become what SQLite has: one writer, a clock that is bound, batches from memory', () => {
     expect(sqliteText(text)).toContain('from "rows(run,n)"(?1) as b join')
     expect(sqliteText(text)).toContain('r.ready_at <= ?3 limit (?2 + 0) )')
-    expect(sqliteText('create table t (a text primary key){clustered}')).toBe('create table t (a text primary key) without rowid')
+    expect(sqliteText('create table t (a text primary key){clustered}')).toBe(
+      'create table t (a text primary key) without rowid',
+    )
   })
 
   it('RAIL-18 and what PostgreSQL has: row locks, its own clock, batches from JSON', () => {
-    expect(postgresText(text)).toContain('from json_to_recordset($1::json) as b(run text, n int) join')
+    expect(postgresText(text)).toContain(
+      'from json_to_recordset($1::json) as b(run text, n int) join',
+    )
     expect(postgresText(text)).toContain('limit $2 for no key update of r skip locked)')
-    expect(postgresText(text)).toContain(`r.ready_at <= (date_part('epoch', statement_timestamp()) * 1000)::bigint`)
+    expect(postgresText(text)).toContain(
+      `r.ready_at <= (date_part('epoch', statement_timestamp()) * 1000)::bigint`,
+    )
     expect(postgresText(text)).not.toMatch(/\{/)
   })
 })

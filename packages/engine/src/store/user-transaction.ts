@@ -14,12 +14,22 @@ export interface PlacedOrder {
 const PUT = 'insert into orders (id, kind, run, payload, created_at) values (?, ?, ?, ?, ?)'
 
 /** Runs `work` in one immediate transaction; it must not be async, since nothing may come between its statements. */
-export const inUserTransaction = <T>(db: Database.Database, now: number, work: (db: Database.Database, place: (order: PlacedOrder) => void) => T): T => {
+export const inUserTransaction = <T>(
+  db: Database.Database,
+  now: number,
+  work: (db: Database.Database, place: (order: PlacedOrder) => void) => T,
+): T => {
   const put = db.prepare(PUT)
   const run = db.transaction((): T => {
-    const result = work(db, (order) => void put.run(order.id, order.kind, order.run, JSON.stringify(order.payload), now))
+    const result = work(
+      db,
+      (order) => void put.run(order.id, order.kind, order.run, JSON.stringify(order.payload), now),
+    )
     if (result instanceof Promise)
-      throw new LeaseholdError('invalid_request', 'the callback of a transaction returned a promise; on SQLite it must be synchronous, and nothing was written')
+      throw new LeaseholdError(
+        'invalid_request',
+        'the callback of a transaction returned a promise; on SQLite it must be synchronous, and nothing was written',
+      )
     return result
   })
   return run.immediate()

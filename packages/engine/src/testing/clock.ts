@@ -30,7 +30,9 @@ export const virtualClock = (start: number): VirtualClock => {
   const timers = new Set<Timer>()
   const first = (): Timer | null => {
     let found: Timer | null = null
-    for (const timer of timers) if (found === null || timer.at < found.at || (timer.at === found.at && timer.seq < found.seq)) found = timer
+    for (const timer of timers)
+      if (found === null || timer.at < found.at || (timer.at === found.at && timer.seq < found.seq))
+        found = timer
     return found
   }
   return {

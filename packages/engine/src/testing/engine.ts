@@ -33,7 +33,12 @@ export interface TestEngineOptions {
   readonly now?: number
   readonly executors?: number
   readonly settings?: Partial<Settings>
-  readonly executor?: Partial<Pick<ExecutorOptions, 'slots' | 'queues' | 'labels' | 'maxChainDepth' | 'drainMs' | 'abortGraceMs'>>
+  readonly executor?: Partial<
+    Pick<
+      ExecutorOptions,
+      'slots' | 'queues' | 'labels' | 'maxChainDepth' | 'drainMs' | 'abortGraceMs'
+    >
+  >
   readonly log?: Log
 }
 
@@ -54,7 +59,11 @@ export interface TestEngine {
   readonly engine: Engine
   readonly clock: VirtualClock
   readonly executors: readonly Executor[]
-  start<I>(workflow: Workflow<I, unknown> | string, input: I, options?: StartOptions): Promise<string>
+  start<I>(
+    workflow: Workflow<I, unknown> | string,
+    input: I,
+    options?: StartOptions,
+  ): Promise<string>
   /** The run's output, moving time on as far as needed; throws when it fails, or when only somebody else could move it. */
   result(run: string): Promise<unknown>
   /** Moves time on until the run is in this state: a status, or `waiting:approval` and its like. */
@@ -65,7 +74,9 @@ export interface TestEngine {
   advance(duration: Duration): Promise<void>
   get(run: string): Promise<RunView>
   journal(run: string): Promise<Entry[]>
-  attempts(run: string): Promise<{ attempt: number; session: string; end: string; reason: string | null }[]>
+  attempts(
+    run: string,
+  ): Promise<{ attempt: number; session: string; end: string; reason: string | null }[]>
   signal(run: string, name: string, payload?: unknown, id?: string): Promise<void>
   approve(run: string, key: string, options?: { by?: string; payload?: unknown }): Promise<void>
   deny(run: string, key: string, options?: { by?: string; reason?: string }): Promise<void>
@@ -73,7 +84,11 @@ export interface TestEngine {
   pause(run: string): Promise<void>
   resume(run: string): Promise<void>
   /** Replaces the body of a step, by its name, in all runs of a workflow. */
-  mock(workflow: AnyWorkflow | string, step: string, body: (step: { tryNumber: number; run: string }) => unknown): void
+  mock(
+    workflow: AnyWorkflow | string,
+    step: string,
+    body: (step: { tryNumber: number; run: string }) => unknown,
+  ): void
   /** Kills the executor that runs this step, `before` its body or `after` it (its result is lost), so many times. */
   crashAt(step: string, when: 'before' | 'after', times?: number): void
   /** Kills an executor: its promises stop, its process is known to have ended. Another takes its place at once. */
@@ -91,8 +106,7 @@ interface Node {
 
 /** Real turns of the event loop, and a real moment for bodies that do real work. */
 const aTurn = (): Promise<void> => new Promise((resolve) => systemTimers.soon(resolve))
-const aMoment = (): Promise<void> =>
-  new Promise((resolve) => void systemTimers.after(1, resolve))
+const aMoment = (): Promise<void> => new Promise((resolve) => void systemTimers.after(1, resolve))
 
 const FOREVER = 1e12
 const NEW_YEAR = Date.UTC(2026, 0, 1)
@@ -123,16 +137,20 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
   const makeNode = (): Node => {
     const timers = clock.timers()
     const node: Node = { timers, dead: false, executor: undefined as unknown as Executor }
-    const gone = <T>(call: Promise<T>): Promise<T> => call.then((answer) => (node.dead ? new Promise<T>(() => undefined) : answer))
+    const gone = <T>(call: Promise<T>): Promise<T> =>
+      call.then((answer) => (node.dead ? new Promise<T>(() => undefined) : answer))
     const dead = <T>(): Promise<T> => new Promise<T>(() => undefined)
     const port: ExecutorPort = {
       register: (request) => (node.dead ? dead() : gone(opened.embedded.register(request))),
-      claim: (request, signal) => (node.dead ? dead() : gone(opened.embedded.claim(request, signal))),
-      journal: (session, run, after) => (node.dead ? dead() : gone(opened.embedded.journal(session, run, after))),
+      claim: (request, signal) =>
+        node.dead ? dead() : gone(opened.embedded.claim(request, signal)),
+      journal: (session, run, after) =>
+        node.dead ? dead() : gone(opened.embedded.journal(session, run, after)),
       write: (session, write) => (node.dead ? dead() : gone(opened.embedded.write(session, write))),
       renew: (request) => (node.dead ? dead() : gone(opened.embedded.renew(request))),
       close: (request) => (node.dead ? dead() : gone(opened.embedded.close(request))),
-      listen: (session, tell) => opened.embedded.listen(session, (told) => !node.dead && tell(told)),
+      listen: (session, tell) =>
+        opened.embedded.listen(session, (told) => !node.dead && tell(told)),
     }
     node.executor = makeExecutor({
       port,
@@ -144,7 +162,12 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
         const name = `${step.run} ${step.key}`
         counts.set(name, (counts.get(name) ?? 0) + 1)
         const due = (when: 'before' | 'after'): boolean => {
-          const crash = crashes.find((each) => each.left > 0 && each.when === when && (each.step === step.name || each.step === step.key))
+          const crash = crashes.find(
+            (each) =>
+              each.left > 0 &&
+              each.when === when &&
+              (each.step === step.name || each.step === step.key),
+          )
           if (crash) crash.left -= 1
           return crash !== undefined
         }
@@ -165,7 +188,8 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     node.timers.kill()
     const { session } = node.executor.status()
     const replaced = async (): Promise<void> => {
-      if (session !== null) await engine.store.run((tx) => endOnEvidence(tx, session, 'the test killed its process'))
+      if (session !== null)
+        await engine.store.run((tx) => endOnEvidence(tx, session, 'the test killed its process'))
       const next = makeNode()
       nodes[nodes.indexOf(node)] = next
       await next.executor.start()
@@ -181,7 +205,15 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     await node.executor.start()
   }
 
-  const bodies = (): number => nodes.reduce((sum, node) => sum + node.executor.status().jobs.reduce((each, job) => each + (job.phase === 'unsettled' ? 0 : job.bodies), 0), 0)
+  const bodies = (): number =>
+    nodes.reduce(
+      (sum, node) =>
+        sum +
+        node.executor
+          .status()
+          .jobs.reduce((each, job) => each + (job.phase === 'unsettled' ? 0 : job.bodies), 0),
+      0,
+    )
 
   /** Runs real turns of the event loop until nothing of ours is left to run; bodies may do real work meanwhile. */
   const quiet = async (): Promise<void> => {
@@ -193,7 +225,8 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       await engine.idle()
       while (revive.length > 0) await revive.pop()
       const waitsForTimer = clock.next() !== null && clock.next()! <= clock.time.now()
-      still = clock.pending === 0 && !waitsForTimer && (bodies() === 0 || timersOnly()) ? still + 1 : 0
+      still =
+        clock.pending === 0 && !waitsForTimer && (bodies() === 0 || timersOnly()) ? still + 1 : 0
       if (waitsForTimer) clock.moveTo(clock.time.now())
     }
   }
@@ -221,7 +254,8 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     const timer = clock.next()
     const instants = [store, timer].filter((each) => each !== null)
     const next = Math.max(clock.time.now(), Math.min(...instants))
-    if (instants.length === 0 || next > limit || next >= clock.time.now() + FOREVER / 100) return false
+    if (instants.length === 0 || next > limit || next >= clock.time.now() + FOREVER / 100)
+      return false
     clock.moveTo(Math.max(next, clock.time.now()))
     wanted = true
     await settle()
@@ -230,7 +264,11 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
 
   const get = (run: string): Promise<RunView> => inspect.run(engine, run)
 
-  const reach = async (run: string, there: (view: RunView) => boolean, what: string): Promise<RunView> => {
+  const reach = async (
+    run: string,
+    there: (view: RunView) => boolean,
+    what: string,
+  ): Promise<RunView> => {
     await settle()
     for (let i = 0; i < 100_000; i++) {
       const view = await get(run)
@@ -239,7 +277,9 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       if (moved) continue
       const last = await get(run)
       if (there(last)) return last
-      throw new Error(`${run} does not come to ${what} by itself: it is ${last.status}${last.waitOn === null ? '' : ` on ${last.waitOn}`}${last.note === null ? '' : ` (${last.note})`}`)
+      throw new Error(
+        `${run} does not come to ${what} by itself: it is ${last.status}${last.waitOn === null ? '' : ` on ${last.waitOn}`}${last.note === null ? '' : ` (${last.note})`}`,
+      )
     }
     throw new Error(`${run} has not come to ${what} after 100,000 instants`)
   }
@@ -269,7 +309,8 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
           priority: start.priority ?? null,
           delayMs: start.delay === undefined ? null : milliseconds(start.delay),
           totalLimitMs: start.totalLimit === undefined ? null : milliseconds(start.totalLimit),
-          attemptLimitMs: start.attemptLimit === undefined ? null : milliseconds(start.attemptLimit),
+          attemptLimitMs:
+            start.attemptLimit === undefined ? null : milliseconds(start.attemptLimit),
           startByMs: start.startBy === undefined ? null : milliseconds(start.startBy),
         },
       })
@@ -277,11 +318,24 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       return answer.id
     },
     async result(run) {
-      const view = await reach(run, ({ status }) => status === 'succeeded' || status === 'failed' || status === 'canceled', 'an end')
+      const view = await reach(
+        run,
+        ({ status }) => status === 'succeeded' || status === 'failed' || status === 'canceled',
+        'an end',
+      )
       if (view.status === 'succeeded') return view.output
-      throw new LeaseholdError('child_failed', `${run} ${view.status}${view.reason === null ? '' : ` (${view.reason})`}: ${view.error?.message ?? view.note ?? ''}`, { run, status: view.status, reason: view.reason, error: view.error })
+      throw new LeaseholdError(
+        'child_failed',
+        `${run} ${view.status}${view.reason === null ? '' : ` (${view.reason})`}: ${view.error?.message ?? view.note ?? ''}`,
+        { run, status: view.status, reason: view.reason, error: view.error },
+      )
     },
-    until: (run, state) => reach(run, (view) => view.status === state || `${view.status}:${view.waitOn}` === state, state),
+    until: (run, state) =>
+      reach(
+        run,
+        (view) => view.status === state || `${view.status}:${view.waitOn}` === state,
+        state,
+      ),
     settle,
     async advance(duration) {
       const end = clock.time.now() + milliseconds(duration)
@@ -295,15 +349,39 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     journal: (run) => inspect.journal(engine, run),
     attempts: (run) => inspect.attempts(engine, run),
     async signal(run, name, payload, id) {
-      must(await engine.signal({ run, id: id ?? ids.next('sig'), name, payload: encode(payload), by: 'test' }))
+      must(
+        await engine.signal({
+          run,
+          id: id ?? ids.next('sig'),
+          name,
+          payload: encode(payload),
+          by: 'test',
+        }),
+      )
       await settle()
     },
     async approve(run, key, { by = 'test', payload } = {}) {
-      must(await engine.decide({ approval: `${run}:${key}`, decision: 'approved', by, reason: null, payload: encode(payload) }))
+      must(
+        await engine.decide({
+          approval: `${run}:${key}`,
+          decision: 'approved',
+          by,
+          reason: null,
+          payload: encode(payload),
+        }),
+      )
       await settle()
     },
     async deny(run, key, { by = 'test', reason } = {}) {
-      must(await engine.decide({ approval: `${run}:${key}`, decision: 'denied', by, reason: reason ?? null, payload: null }))
+      must(
+        await engine.decide({
+          approval: `${run}:${key}`,
+          decision: 'denied',
+          by,
+          reason: reason ?? null,
+          payload: null,
+        }),
+      )
       await settle()
     },
     async cancel(run, reason) {
@@ -318,7 +396,8 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       must(await engine.resume(run, 'test'))
       await settle()
     },
-    mock: (workflow, name, body) => void mocks.set(`${typeof workflow === 'string' ? workflow : workflow.name} ${name}`, body),
+    mock: (workflow, name, body) =>
+      void mocks.set(`${typeof workflow === 'string' ? workflow : workflow.name} ${name}`, body),
     crashAt: (name, when, times = 1) => void crashes.push({ step: name, when, left: times }),
     async crash(index = 0) {
       const node = nodes[index]
@@ -347,4 +426,3 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     await stopping
   }
 }
-

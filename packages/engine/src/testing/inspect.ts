@@ -31,7 +31,8 @@ export const inspect = {
     const [[row], [payload]] = await engine.read(function* () {
       return yield* ask(lockRuns([id]), payloadsOf([id]))
     })
-    if (!row || !payload) throw new LeaseholdError('not_found', `there is no run ${id}`, { run: id })
+    if (!row || !payload)
+      throw new LeaseholdError('not_found', `there is no run ${id}`, { run: id })
     const run = runOf(row)
     return {
       id,
@@ -56,7 +57,10 @@ export const inspect = {
     return rows.map(entryOf)
   },
 
-  async attempts(engine: Engine, id: string): Promise<{ attempt: number; session: string; end: string; reason: string | null }[]> {
+  async attempts(
+    engine: Engine,
+    id: string,
+  ): Promise<{ attempt: number; session: string; end: string; reason: string | null }[]> {
     const rows = await engine.read(function* () {
       return (yield* ask(attemptsOf(id)))[0]
     })

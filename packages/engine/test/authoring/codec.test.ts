@@ -9,7 +9,10 @@ afterEach(() => t.close())
 describe('codecs', () => {
   it('RUN-31 rich keeps Date, Map, Set and BigInt through steps, children, signals and replay', async () => {
     const seen: unknown[] = []
-    const child = workflow({ name: 'child', codec: 'rich' }, (_ctx, input: { at: Date }) => new Map([['at', input.at]]))
+    const child = workflow(
+      { name: 'child', codec: 'rich' },
+      (_ctx, input: { at: Date }) => new Map([['at', input.at]]),
+    )
     const parent = workflow({ name: 'parent', codec: 'rich' }, async (ctx) => {
       const value = await ctx.step('make', () => ({ at: new Date(5), ids: new Set([1n, 2n]) }))
       await ctx.sleep('nap', '1d')
@@ -26,7 +29,9 @@ describe('codecs', () => {
   })
 
   it('RUN-31 plain JSON refuses what it cannot carry, with its path', async () => {
-    const w = workflow('w', (ctx) => ctx.step('make', () => ({ list: [1, { big: 2n }] }) as unknown))
+    const w = workflow('w', (ctx) =>
+      ctx.step('make', () => ({ list: [1, { big: 2n }] }) as unknown),
+    )
     t = await testEngine({ workflows: [w] })
     const run = await t.start(w, null)
     await expect(t.result(run)).rejects.toThrow(/\$\.list\[1\]\.big is a BigInt/)

@@ -19,7 +19,10 @@ describe('the test engine', () => {
     expect(await t.result(run)).toBe(4)
     expect(t.clock.time.now() - before).toBeGreaterThanOrEqual(30 * 86_400_000)
     expect((await t.journal(run)).map((entry) => entry.key)).toEqual(['a', 'month', 'b'])
-    expect(await t.attempts(run)).toMatchObject([{ attempt: 1, end: 'suspended' }, { attempt: 2, end: 'completed' }])
+    expect(await t.attempts(run)).toMatchObject([
+      { attempt: 1, end: 'suspended' },
+      { attempt: 2, end: 'completed' },
+    ])
   })
 
   it('DX-03 crashes before and after a step, and the run goes on elsewhere', async () => {
@@ -53,7 +56,11 @@ describe('the test engine', () => {
     await t.signal(run, 'answer', 'yes')
     await t.until(run, 'waiting:approval')
     await t.approve(run, 'ship', { by: 'ana' })
-    expect(await t.result(run)).toEqual({ x: 'mocked', answer: { ok: true, value: 'yes' }, decision: 'approved' })
+    expect(await t.result(run)).toEqual({
+      x: 'mocked',
+      answer: { ok: true, value: 'yes' },
+      decision: 'approved',
+    })
     const other = workflow('other', async (ctx) => ctx.signal('never'))
     expect(other.name).toBe('other')
   })

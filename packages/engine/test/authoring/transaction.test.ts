@@ -11,8 +11,17 @@ let opened: Opened
 afterEach(() => opened.close())
 
 const open = async (): Promise<void> => {
-  opened = await openOnSqlite({ file: ':memory:', ports: systemPorts(), synchronous: 'OFF', manualLoops: true })
-  const executor = makeExecutor({ port: opened.embedded, ports: opened.engine.ports, workflows: [hello] })
+  opened = await openOnSqlite({
+    file: ':memory:',
+    ports: systemPorts(),
+    synchronous: 'OFF',
+    manualLoops: true,
+  })
+  const executor = makeExecutor({
+    port: opened.embedded,
+    ports: opened.engine.ports,
+    workflows: [hello],
+  })
   await executor.start()
   await executor.stop()
 }
@@ -28,7 +37,10 @@ describe("a user's own transaction", () => {
     })
     await expect(inspect.run(opened.engine, id)).rejects.toMatchObject({ code: 'not_found' })
     for (const loop of opened.loops.all) await loop.once()
-    expect(await inspect.run(opened.engine, id)).toMatchObject({ workflow: 'hello', status: 'queued' })
+    expect(await inspect.run(opened.engine, id)).toMatchObject({
+      workflow: 'hello',
+      status: 'queued',
+    })
   })
 
   it('RUN-21 never was when it rolls back', async () => {

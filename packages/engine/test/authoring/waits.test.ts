@@ -213,14 +213,12 @@ describe('waits, from the author’s seat', () => {
       }),
     )
     const w = workflow('w', (ctx) =>
-      ctx
-        .run(child, null)
-        .catch((error: Error & { code: string; detail: object }) => ({
-          name: error.name,
-          code: error.code,
-          detail: error.detail,
-          cause: (error.cause as Error).name,
-        })),
+      ctx.run(child, null).catch((error: Error & { code: string; detail: object }) => ({
+        name: error.name,
+        code: error.code,
+        detail: error.detail,
+        cause: (error.cause as Error).name,
+      })),
     )
     t = await testEngine({ workflows: [w, child] })
     expect(await t.result(await t.start(w, null))).toMatchObject({

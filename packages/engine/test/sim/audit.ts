@@ -86,7 +86,7 @@ export const audit = (
 ): void => {
   for (const [rule, what, sql] of AUDITS) {
     const found = statement(db, sql).pluck().get()
-    if (found !== undefined) world.violate(rule, `${what}: ${String(found)}`)
+    if (found !== undefined) world.violate(rule, `${what}: ${JSON.stringify(found)}`)
   }
   for (const { what, run, sql, params } of answers.acknowledged)
     if (statement(db, sql).get(...params) === undefined && shadow.runs.has(run.replace(/:.*/, '')))

@@ -1,6 +1,7 @@
 // What befalls processes and clocks, moment by moment.
 import type { Faults } from './faults.ts'
-import type { Driver, Host, Hosts } from './hosts.ts'
+import type { Driver } from './driver.ts'
+import type { Host, Hosts } from './hosts.ts'
 import type { Net } from './net.ts'
 import type { Orchestrator } from './orchestrator.ts'
 import type { World } from './world.ts'

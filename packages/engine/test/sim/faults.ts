@@ -73,7 +73,7 @@ const usual: Readonly<Record<Kind, number>> = {
   'people.repeat': 0.3,
 }
 
-/** Kinds that strike operations hard: a world with faults has two of them at least. */
+/** Kinds that strike operations hard: a world with faults has most of them. */
 const dense: readonly Kind[] = [
   'store.error_before',
   'store.error_after',
@@ -94,7 +94,7 @@ export const drawRates = (random: Random): Rates => {
     const kind = oneOf(random, kinds)
     rates[kind] = usual[kind] * strength * (0.5 + random.next())
   }
-  for (let i = 0; i < 2; i++) rates[oneOf(random, dense)] ??= 0.12 + 0.18 * random.next()
+  for (const kind of dense) if (random.next() < 0.8) rates[kind] ??= 0.05 + 0.25 * random.next()
   if (roll < 0.43)
     for (let i = 0; i < 2; i++) {
       const kind = oneOf(random, kinds)

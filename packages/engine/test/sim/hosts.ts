@@ -3,21 +3,12 @@ import { LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Faults } from './faults.ts'
 import type { Net } from './net.ts'
 import { netPort } from './net.ts'
+import type { Driver } from './driver.ts'
 import { RealExecutor } from './real-executor.ts'
 import type { Hooks, Setup } from './scripted-executor.ts'
 import { ScriptedExecutor } from './scripted-executor.ts'
 import type { Clock, Node, World } from './world.ts'
 import { pick } from './world.ts'
-
-/** What the simulator needs of an executor, scripted or real. */
-export interface Driver {
-  readonly node: Node
-  readonly session: string
-  readonly busy: boolean
-  readonly room: number
-  start(): void
-  stop(): Promise<void>
-}
 
 export interface Host {
   readonly name: string

@@ -57,7 +57,8 @@ export class Net {
 
   /** The server's process has ended: who waits for its answer sees the connection break. */
   broke(server: Node): void {
-    for (const pending of [...this.#pending]) if (pending.to === server) pending.fail()
+    const waiting = Array.from(this.#pending)
+    for (const pending of waiting) if (pending.to === server) pending.fail()
   }
 
   async call<T>(from: Node, verb: string, args: readonly unknown[], timeoutMs = 1_000): Promise<T> {

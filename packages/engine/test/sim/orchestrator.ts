@@ -1,5 +1,6 @@
 // The orchestrator as a process: the engine and all its loops on the disk, which outlives it. Its store fails before and
 // after a commit, answers late, refuses writes for a while, and its process ends around a commit.
+import { messageOf } from '../../src/kernel/json.ts'
 import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type {
@@ -31,6 +32,7 @@ import { emptyCommit, watched } from './commit.ts'
 import type { Disk } from './disk.ts'
 import type { Faults, Kind } from './faults.ts'
 import type { Net, Server } from './net.ts'
+import type { Sometimes } from './sometimes.ts'
 import type { Clock, Node, World } from './world.ts'
 import { pick } from './world.ts'
 
@@ -38,6 +40,7 @@ export interface Watch {
   /** A transaction has committed. */
   committed(commit: Commit): void
   readonly answers: Answers
+  readonly sometimes: Sometimes
 }
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined)
@@ -170,16 +173,17 @@ export class Orchestrator {
         return watched(transaction(tx), commit)
       })
       // the driver has committed, or failed, within this turn
-      let failed: unknown = null
+      let failed: Error | null = null
       const settled = answer.catch((error: unknown) => {
-        failed = error
+        failed = error instanceof Error ? error : new Error(messageOf(error))
       })
       if (commit?.whole) this.#watch.committed(commit)
       await settled
-      if (failed !== null) {
-        if (!(failed instanceof LeaseholdError))
-          world.violate('defect', String((failed as Error).stack ?? failed))
-        throw failed
+      const fault = failed as Error | null
+      if (fault !== null) {
+        if (!(fault instanceof LeaseholdError))
+          world.violate('defect', fault.stack ?? fault.message)
+        throw fault
       }
       if (!node.alive) return never()
       if (faults.hits('orchestrator.crash_after')) {
@@ -208,7 +212,7 @@ export class Orchestrator {
 
   #server(node: Node, engine: Engine, self: string): Server {
     const port = executorPort(engine, { process: self, embedded: false })
-    const { answers } = this.#watch
+    const { answers, sometimes } = this.#watch
     return {
       node,
       listen: (session, tell) => port.listen(session, tell),
@@ -224,6 +228,7 @@ export class Orchestrator {
           const held = answers.arrived(session, write)
           const answer = await port.write(session, write)
           answers.write(session, write, answer, held)
+          sometimes.write(answer, write.end?.kind, held)
           return answer
         },
         renew: (request: RenewRequest) => port.renew(request),

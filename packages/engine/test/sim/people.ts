@@ -49,6 +49,7 @@ export class People {
   readonly #shadow: Shadow
   readonly #crowd: Crowd
   readonly #unexpected: (what: string) => void
+  readonly #refused: (verb: string, code: string) => void
   #over = false
 
   constructor(
@@ -58,6 +59,7 @@ export class People {
     shadow: Shadow,
     crowd: Crowd,
     unexpected: (what: string) => void,
+    refused: (verb: string, code: string) => void,
   ) {
     this.#world = world
     this.#net = net
@@ -65,6 +67,7 @@ export class People {
     this.#shadow = shadow
     this.#crowd = crowd
     this.#unexpected = unexpected
+    this.#refused = refused
     this.node = world.born('people', { offset: 0 })
   }
 
@@ -157,6 +160,7 @@ export class People {
   }
 
   #expect(verb: string, answer: Answer): void {
+    this.#refused(verb, answer.code ?? '')
     if (!EXPECTED.has(answer.code ?? '')) this.#unexpected(`${verb}: ${answer.code}`)
   }
 

@@ -14,6 +14,8 @@ import { People } from './people.ts'
 import { closureOf, programs } from './programs.ts'
 import { ended, Rules } from './rules.ts'
 import { Shadow } from './shadow.ts'
+import type { Point } from './sometimes.ts'
+import { Sometimes } from './sometimes.ts'
 import { Usage } from './slot-table.ts'
 import { pick, World } from './world.ts'
 
@@ -45,7 +47,7 @@ export interface Verdict {
   readonly commits: number
   readonly completed: number
   readonly virtualMs: number
-  readonly sometimes: ReadonlySet<string>
+  readonly sometimes: ReadonlySet<Point>
 }
 
 const settings = {
@@ -95,7 +97,7 @@ export const play = async (
   const usage = new Usage()
   const answers = new Answers(world, shadow)
   const chosen = closureOf(plan.workflows)
-  const sometimes = new Set<string>()
+  const sometimes = new Sometimes(shadow)
   let commits = 0
   let unexpected: string | null = null
   const surprise = (what: string): void => {
@@ -114,6 +116,7 @@ export const play = async (
   })
   const orchestrator = new Orchestrator(world, faults, net, disk, clock, settings, {
     answers,
+    sometimes,
     committed(commit) {
       commits += 1
       for (const touch of commit.writes)
@@ -121,6 +124,7 @@ export const play = async (
           world.record(`${touch.name}${touch.params.join()}${touch.rows.length}`)
       const change = shadow.take(commit, world.now)
       if (world.talks) tell(world, change)
+      sometimes.committed(change, orchestrator.silent)
       rules.check(change)
     },
   })
@@ -156,6 +160,7 @@ export const play = async (
       meddle: !quiet,
     },
     surprise,
+    (verb, code) => sometimes.refused(verb, code),
   )
 
   world.at(0, null, () => orchestrator.boot())
@@ -210,7 +215,7 @@ export const play = async (
     commits,
     completed,
     virtualMs: world.now,
-    sometimes,
+    sometimes: sometimes.reached,
   }
 }
 

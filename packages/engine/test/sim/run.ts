@@ -3,6 +3,7 @@ import { seedOf } from '../../src/kernel/random.ts'
 import type { Kind } from './faults.ts'
 import type { Plan, Verdict } from './play.ts'
 import { drawPlan, play } from './play.ts'
+import type { Point } from './sometimes.ts'
 
 export interface Batch {
   readonly worlds: number
@@ -11,7 +12,7 @@ export interface Batch {
   readonly commits: number
   readonly completed: number
   readonly virtualMs: number
-  readonly sometimes: ReadonlySet<string>
+  readonly sometimes: ReadonlySet<Point>
   /** Of the histories of all worlds. */
   readonly hash: string
   readonly failed: { readonly world: number; readonly plan: Plan; readonly verdict: Verdict } | null
@@ -29,7 +30,7 @@ export const run = async (
   // faults are made by the thousand, and nobody reads where
   Error.stackTraceLimit = 0
   const byKind = new Map<Kind, number>()
-  const sometimes = new Set<string>()
+  const sometimes = new Set<Point>()
   let counted = 0
   let commits = 0
   let completed = 0

@@ -1,0 +1,12 @@
+// What a host runs: an executor, scripted or real, as the simulator drives it.
+import type { Node } from './world.ts'
+
+/** What the simulator needs of an executor, scripted or real. */
+export interface Driver {
+  readonly node: Node
+  readonly session: string
+  readonly busy: boolean
+  readonly room: number
+  start(): void
+  stop(): Promise<void>
+}

@@ -1,0 +1,80 @@
+// The simulator in every submission: the same seed gives the same history, a batch of worlds holds, and the simulator finds
+// what is planted. `npm run sim` plays more.
+import { expect, test } from 'vitest'
+import { play } from './play.ts'
+import { bugs } from './planted/bugs.ts'
+import { occurrences } from './planted/build.ts'
+import { hunted } from './planted/find.ts'
+import { planOf, run } from './run.ts'
+import seeds from './seeds.json' with { type: 'json' }
+import { points } from './sometimes.ts'
+
+const FAULTS = 8_000
+
+test('PROOF-01 the same seed gives the same history, bit for bit, also in another process', async () => {
+  // given two batches of one seed in this process and one in a process of its own
+  const first = await run(7, 400)
+  const second = await run(7, 400)
+  const elsewhere = await hunted(null, 7, 400)
+
+  // then all three have the same history
+  expect(second.hash).toBe(first.hash)
+  expect(elsewhere.hash).toBe(first.hash)
+}, 60_000)
+
+test.each(seeds.worlds)(
+  'PROOF-01 the world $seed/$world holds: $found',
+  async ({ seed, world }) => {
+    const { rule, message } = await play(planOf(seed, world))
+    expect(rule, message ?? '').toBeNull()
+  },
+)
+
+test.each([...seeds.batches, Math.floor(Date.now() / 86_400_000)])(
+  'PROOF-03 worlds of the seed %i hold and come to all points',
+  async (seed) => {
+    const { failed, sometimes, faults } = await run(seed, FAULTS)
+    expect(
+      failed?.verdict.message ?? null,
+      `npm run sim -- --seed ${seed} --world ${failed?.world}`,
+    ).toBeNull()
+    expect(faults).toBeGreaterThanOrEqual(FAULTS)
+    expect(points.filter((point) => !sometimes.has(point))).toEqual([])
+  },
+  120_000,
+)
+
+test('PROOF-02 a world without faults tries nothing again', async () => {
+  let calm = 0
+  for (let world = 0; calm < 3; world++) {
+    const plan = planOf(11, world)
+    if (Object.keys(plan.rates).length > 0) continue
+    calm += 1
+    const { rule, message, faults } = await play(plan)
+    expect(rule, message ?? '').toBeNull()
+    expect(faults).toBe(0)
+  }
+}, 30_000)
+
+test.each(bugs)('PROOF-05 the text of the planted bug $name stands in its file once', (bug) => {
+  expect(occurrences(bug)).toBe(1)
+  if (bug.also) expect(occurrences(bug.also)).toBe(1)
+})
+
+test.each(
+  bugs.filter(({ name }) =>
+    [
+      'fence-state-only',
+      'reap-early',
+      'admit-over-limit',
+      'entries-unnumbered',
+      'timer-early',
+    ].includes(name),
+  ),
+)(
+  'PROOF-05 the simulator finds the planted bug $name',
+  async (bug) => {
+    expect((await hunted(bug, 1, 20_000)).rule).not.toBeNull()
+  },
+  120_000,
+)
