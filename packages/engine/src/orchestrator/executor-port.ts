@@ -1,4 +1,5 @@
 // The engine as executors see it, without a wire between: the direct way in. The HTTP routes call the same functions.
+import { Fault } from '../kernel/errors.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { mustFit } from '../model/start.ts'
 import type {
@@ -23,7 +24,7 @@ import { renew } from '../transitions/renew.ts'
 import type { Engine } from './engine.ts'
 import type { LanePlace } from './lanes.ts'
 import type { Serves } from '../queries/lines.ts'
-import { parseLane, serves, servesOf } from '../queries/lines.ts'
+import { parseLane, servedLanes, serves, servesOf } from '../queries/lines.ts'
 
 const JOURNAL_PAGE = 2_000
 
@@ -131,12 +132,7 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
       if (!answer.ok) return answer
       await engine.reload()
       known.set(request.session, what)
-      for (const lane of [...lanes.known].filter((each) => serves(what, parseLane(each)))) {
-        for (;;) {
-          const { count } = await engine.act((tx) => unpark(tx, lane, 500))
-          if (count < 500) break
-        }
-      }
+      await unparkServed(engine, what)
       return {
         ok: true,
         session: request.session,
@@ -221,6 +217,20 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
     },
 
     listen: (session, tell) => hub.onTold(session, tell),
+  }
+}
+
+/** Puts back in line what waited for such an executor. The session stands: what a fault leaves parked the sweep finds. */
+const unparkServed = async (engine: Engine, what: Serves): Promise<void> => {
+  try {
+    for (const { lane, parked } of await engine.read(servedLanes)) {
+      if (!parked || !serves(what, parseLane(lane))) continue
+      for (let count = 500; count === 500; )
+        count = (await engine.act((tx) => unpark(tx, lane, 500))).count
+    }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    engine.ports.log.warn('lanes.not_unparked', { error })
   }
 }
 

@@ -15,6 +15,9 @@ export interface Server {
   listen(session: string, tell: (told: Told) => void): () => void
 }
 
+/** How long a caller waits for an answer before it asks again. */
+const TIMEOUT_MS = 500
+
 /** Requests or answers of one process that are cut off until an instant. */
 interface Cut {
   requests: number
@@ -61,7 +64,12 @@ export class Net {
     for (const pending of waiting) if (pending.to === server) pending.fail()
   }
 
-  async call<T>(from: Node, verb: string, args: readonly unknown[], timeoutMs = 1_000): Promise<T> {
+  async call<T>(
+    from: Node,
+    verb: string,
+    args: readonly unknown[],
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<T> {
     const world = this.#world
     const faults = this.#faults
     const sent = JSON.stringify(args)
@@ -186,7 +194,7 @@ export class Net {
 /** The engine as a process on the far side of the network sees it. */
 export const netPort = (net: Net, node: Node): ExecutorPort => ({
   register: (request) => net.call(node, 'register', [request]),
-  claim: (request) => net.call(node, 'claim', [request], request.waitMs + 1_000),
+  claim: (request) => net.call(node, 'claim', [request], request.waitMs + TIMEOUT_MS),
   journal: (session, run, after) => net.call(node, 'journal', [session, run, after]),
   write: (session, write) => net.call(node, 'write', [session, write]),
   renew: (request) => net.call(node, 'renew', [request]),

@@ -30,7 +30,7 @@ export class RealExecutor implements Driver {
       drainMs: 300,
       abortGraceMs: 200,
       maxChainDepth: 3,
-      claimWaitMs: 1_000,
+      claimWaitMs: 400,
     })
   }
 

@@ -293,7 +293,7 @@ export class ScriptedExecutor {
         claim: life.claim,
         most,
         except: [...this.#jobs.keys()],
-        waitMs: 1_000,
+        waitMs: 400,
       }
       for (;;) {
         try {
