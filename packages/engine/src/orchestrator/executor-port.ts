@@ -225,7 +225,7 @@ const unparkServed = async (engine: Engine, what: Serves): Promise<void> => {
   try {
     for (const { lane, parked } of await engine.read(servedLanes)) {
       if (!parked || !serves(what, parseLane(lane))) continue
-      for (let count = 500; count === 500; )
+      for (let count = 500; count === 500;)
         count = (await engine.act((tx) => unpark(tx, lane, 500))).count
     }
   } catch (error) {
