@@ -9,6 +9,4 @@ export interface Driver {
   readonly room: number
   start(): void
   stop(): Promise<void>
-  /** Loses something it holds from memory; false where it cannot. */
-  forget(): boolean
 }

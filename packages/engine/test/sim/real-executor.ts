@@ -47,10 +47,6 @@ export class RealExecutor implements Driver {
     return state === 'running' && !fenced ? this.#capacity - jobs.length : 0
   }
 
-  forget(): boolean {
-    return false
-  }
-
   start(): void {
     void this.#start()
   }
