@@ -1,6 +1,12 @@
 // What was acknowledged is there (S6): every answer of the engine is held against the shadow at the moment it is given,
 // and what it promised is kept for the audit.
-import type { AttemptWrite, ClaimAnswer, ClaimRequest, WriteAnswer } from '../../src/model/work.ts'
+import type {
+  AttemptWrite,
+  ClaimAnswer,
+  ClaimRequest,
+  RenewRequest,
+  WriteAnswer,
+} from '../../src/model/work.ts'
 import type { Outcome } from '../../src/kernel/outcome.ts'
 import type { StartCommand } from '../../src/model/start.ts'
 import type { StartAnswer } from '../../src/transitions/start.ts'
@@ -42,6 +48,11 @@ export class Answers {
     if (write.end) this.endsSent.add(`${write.run}#${write.attempt}`)
     const run = this.#shadow.runs.get(write.run)
     return run !== undefined && run.attempt === write.attempt && run.session === session
+  }
+
+  /** A renewal has arrived, with what its session lets go of. */
+  listed(request: RenewRequest): void {
+    for (const { run, attempt } of request.letGo) this.endsSent.add(`${run}#${attempt}`)
   }
 
   write(session: string, write: AttemptWrite, answer: WriteAnswer, heldAtArrival: boolean): void {

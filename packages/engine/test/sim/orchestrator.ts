@@ -231,7 +231,10 @@ export class Orchestrator {
           sometimes.write(answer, write.end?.kind, held)
           return answer
         },
-        renew: (request: RenewRequest) => port.renew(request),
+        renew: (request: RenewRequest) => {
+          answers.listed(request)
+          return port.renew(request)
+        },
         close: (request: CloseRequest) => port.close(request),
         start: async (item: StartItem) => {
           const answer = await engine.start(item)

@@ -87,7 +87,8 @@ export class Rules {
     const shadow = this.#shadow
     const id = after.id
     if (!before) {
-      if (after.status !== 'queued' && after.status !== 'waiting')
+      const successor = after.series !== id
+      if (!/^(queued|waiting)$/.test(after.status) && !(successor && after.status === 'paused'))
         say('RUN-19', `${id} was born ${after.status}`)
       if (after.attempt !== 0) say('S4', `${id} was born with attempt ${after.attempt}`)
       if (after.status === 'queued' && after.series === id) this.#inLine(after, change, say)
@@ -179,7 +180,8 @@ export class Rules {
     const end = change.attempts.find((each) => each.run === id)
     if (!end) return say('S4', `${id} let go of attempt ${before.attempt} without a row of history`)
     const own = /^(completed|failed|suspended|stale)$/.test(end.end)
-    const asked = end.end === 'handed_back' && /^(chain|pause|canceled)$/.test(end.reason ?? '')
+    const asked =
+      end.end === 'handed_back' && /^(chain|pause|canceled|lease_lost)$/.test(end.reason ?? '')
     if ((own || asked) && !this.#numbers.endSent(`${id}#${before.attempt}`))
       say('S2', `${id}#${before.attempt} was ${end.end}, and its holder had not said so`)
     if (end.attempt !== before.attempt || end.session !== before.session)
