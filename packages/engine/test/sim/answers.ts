@@ -111,6 +111,13 @@ export class Answers {
       if (journal.some((entry, i) => entry.n !== i + 1) || journal.length > entries)
         this.#say('RUN-26', `the journal of ${run} was given out of order`)
     }
+    const given = new Set(answer.runs.map(({ run }) => run))
+    for (const id of this.#shadow.heldBy.get(request.session) ?? [])
+      if (this.#shadow.runs.get(id)?.claim === request.claim && !given.has(id))
+        this.#say(
+          'RUN-10',
+          `${id} is held under the claim ${request.claim} and its answer lacks it`,
+        )
     if (answer.runs.length > request.most)
       this.#say('RUN-05', `${answer.runs.length} runs were given for ${request.most}`)
   }
