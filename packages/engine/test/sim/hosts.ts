@@ -1,6 +1,7 @@
 // The machines that executors run on: they start them, lose them, stop them politely, and report what they saw end.
 import { LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Faults } from './faults.ts'
+import { httpPort } from './http.ts'
 import type { Net } from './net.ts'
 import { netPort } from './net.ts'
 import type { Driver } from './driver.ts'
@@ -35,13 +36,14 @@ export class Hosts {
     setup: Setup,
     hooks: Omit<Hooks, 'die'>,
     count: number,
-    real: boolean,
+    kind: { readonly real: boolean; readonly http: boolean },
   ) {
     this.#world = world
     this.#net = net
     this.#hooks = hooks
-    const Executor = real ? RealExecutor : ScriptedExecutor
-    this.#make = (node, own) => new Executor(world, node, netPort(net, node), setup, own)
+    const Executor = kind.real ? RealExecutor : ScriptedExecutor
+    const port = kind.http ? httpPort : netPort
+    this.#make = (node, own) => new Executor(world, node, port(net, node), setup, own)
     this.#launcher = world.born('launcher', { offset: 0 })
     const chance = faults.chance('clock.offset')
     for (let i = 0; i < count; i++) {

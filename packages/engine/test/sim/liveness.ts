@@ -51,7 +51,8 @@ export class Liveness {
 
   look(): void {
     const now = this.#world.now
-    const upFor = this.#orchestrator.up ? now - this.#orchestrator.upSince : 0
+    const { up, upSince, node } = this.#orchestrator
+    const upFor = up ? now - Math.max(upSince, node?.stalledUntil ?? 0) : 0
     // an engine that has just come up, or a world that has just healed, is given its ten seconds (L9)
     if (upFor < 3_000 || now - this.#from < 3_000) return
     const seen = new Set<string>()
@@ -130,8 +131,9 @@ export class Liveness {
   #roomSomewhere(): boolean {
     const shadow = this.#shadow
     return this.#hosts.living.some(
-      ({ room, session }) =>
+      ({ room, session, node }) =>
         room > 0 &&
+        node.stalledUntil < this.#world.now - 1_000 &&
         shadow.sessions.get(session)?.state === 'live' &&
         [...(shadow.heldBy.get(session) ?? [])].every(
           (id) => shadow.runs.get(id)?.suspect_since === null,

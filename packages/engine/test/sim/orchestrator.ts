@@ -31,6 +31,7 @@ import type { Commit } from './commit.ts'
 import { emptyCommit, watched } from './commit.ts'
 import type { Disk } from './disk.ts'
 import type { Faults, Kind } from './faults.ts'
+import { httpVerb } from './http.ts'
 import type { Net, Server } from './net.ts'
 import type { Sometimes } from './sometimes.ts'
 import type { Clock, Node, World } from './world.ts'
@@ -213,10 +214,19 @@ export class Orchestrator {
   #server(node: Node, engine: Engine, self: string): Server {
     const port = executorPort(engine, { process: self, embedded: false })
     const { answers, sometimes } = this.#watch
+    const write = engine.write.bind(engine)
+    engine.write = async (session, item) => {
+      const held = answers.arrived(session, item)
+      const answer = await write(session, item)
+      answers.write(session, item, answer, held)
+      sometimes.write(answer, item.end?.kind, held)
+      return answer
+    }
     return {
       node,
       listen: (session, tell) => port.listen(session, tell),
       verbs: {
+        http: httpVerb(this.#world, engine, (request) => answers.listed(request)),
         register: (request: RegisterRequest) => port.register(request),
         claim: async (request: ClaimRequest) => {
           const answer = await port.claim(request)
@@ -224,13 +234,7 @@ export class Orchestrator {
           return answer
         },
         journal: (session: string, run: string, after: number) => port.journal(session, run, after),
-        write: async (session: string, write: AttemptWrite) => {
-          const held = answers.arrived(session, write)
-          const answer = await port.write(session, write)
-          answers.write(session, write, answer, held)
-          sometimes.write(answer, write.end?.kind, held)
-          return answer
-        },
+        write: (session: string, write: AttemptWrite) => port.write(session, write),
         renew: (request: RenewRequest) => {
           answers.listed(request)
           return port.renew(request)

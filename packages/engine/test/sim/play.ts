@@ -27,6 +27,8 @@ export interface Plan {
   readonly capacity: number
   /** The real executor, not the scripted one. */
   readonly real: boolean
+  /** Calls go through the real client and the real handler. */
+  readonly http: boolean
   readonly runs: number
   readonly chaosMs: number
   readonly workflows: readonly string[]
@@ -75,6 +77,7 @@ export const drawPlan = (seed: number): Plan => {
     executors: 1 + pick(random, 4),
     capacity: 4 + pick(random, 7),
     real: random.next() < 0.35,
+    http: random.next() < 0.1,
     runs: 60 + pick(random, 90),
     chaosMs: 8_000 + pick(random, 9_000),
     workflows: [...workflows].sort(),
@@ -87,6 +90,17 @@ export const play = async (
   plan: Plan,
   log: ((line: string) => void) | null = null,
 ): Promise<Verdict> => {
+  // stacks are stored with the errors of runs and name whoever called us; nobody reads them but with a trace
+  const { stackTraceLimit } = Error
+  if (log === null) Error.stackTraceLimit = 0
+  try {
+    return await played(plan, log)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+const played = async (plan: Plan, log: ((line: string) => void) | null): Promise<Verdict> => {
   const world = new World(plan.seed, log)
   const faults = new Faults(world, plan.rates, new Set(plan.skip))
   const quiet = Object.keys(plan.rates).length === 0
@@ -145,7 +159,7 @@ export const play = async (
       unexpected: surprise,
     },
     plan.executors,
-    plan.real,
+    plan,
   )
   const fate = new Fate(world, faults, net, hosts, orchestrator, settings.leaseMs)
   const people = new People(
@@ -241,9 +255,6 @@ const heal = async (
   orchestrator.heal()
   orchestrator.silent = silent
   fate.settle()
-  if (orchestrator.node) orchestrator.node.stalledUntil = 0
-  for (const driver of hosts.living)
-    driver.node.stalledUntil = Math.min(driver.node.stalledUntil, world.now)
   const liveness = new Liveness(world, shadow, usage, hosts, orchestrator, settings)
   let over = false
   let quietSince = 0

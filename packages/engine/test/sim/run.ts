@@ -27,8 +27,6 @@ export const run = async (
   from = 0,
   seen: (world: number, verdict: Verdict) => void = () => undefined,
 ): Promise<Batch> => {
-  // faults are made by the thousand, and nobody reads where
-  Error.stackTraceLimit = 0
   const byKind = new Map<Kind, number>()
   const sometimes = new Set<Point>()
   let counted = 0
