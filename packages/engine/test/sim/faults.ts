@@ -63,7 +63,7 @@ const usual: Readonly<Record<Kind, number>> = {
   'executor.crash': 0.05,
   'executor.stop': 0.04,
   'executor.stall': 0.05,
-  'executor.freeze': 0.02,
+  'executor.freeze': 0.035,
   'executor.overlap': 0.025,
   'clock.jump': 0.03,
   'clock.offset': 0.5,

@@ -165,7 +165,8 @@ export class Orchestrator {
         return never()
       }
       if (faults.hits('store.latency')) {
-        await world.sleep(node, 20 + pick(faults.chance('store.latency'), 400))
+        const chance = faults.chance('store.latency')
+        await world.sleep(node, 20 + pick(chance, pick(chance, 4) === 0 ? 1_500 : 200))
         if (!node.alive) return never()
       }
       let commit: Commit | undefined

@@ -180,7 +180,7 @@ export class People {
         if (this.#faults.hits('people.cancel', held))
           void this.#act('cancel', [{ run: id, by: 'ann', reason: null }])
         if (held && this.#faults.hits('people.take_from')) void this.#act('takeFrom', [id, 'ann'])
-        if (roll < 0.1) void this.#pauseFor(id, pick(random, 2_500))
+        if (roll < 0.1) void this.#pauseFor(id, pick(random, 5_000))
         else if (roll < 0.14)
           void this.#act('setLimit', [`owner:ann`, 'whole_run', 2 + pick(random, 3)])
         else if (roll < 0.17)
@@ -213,7 +213,7 @@ export class People {
   /** Sends a signal to somebody who waits for one, and decides what is asked, sometimes twice and differently. */
   async #answer(random: ReturnType<World['chance']>): Promise<void> {
     const waiting = [...this.#shadow.active].filter((id) =>
-      /^(asker|listener|racer|series)$/.test(this.#shadow.runs.get(id)?.workflow ?? ''),
+      /^(asker|listener|racer|series|pair)$/.test(this.#shadow.runs.get(id)?.workflow ?? ''),
     )
     if (waiting.length > 0) {
       const command = {

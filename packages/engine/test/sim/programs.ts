@@ -37,6 +37,13 @@ export type Op =
       readonly name: string
       readonly ms: number
     }
+  /** Two waits for one signal each, at once. */
+  | {
+      readonly do: 'both'
+      readonly keys: readonly [string, string]
+      readonly name: string
+      readonly ms: number
+    }
   /** A body that settles long after its limits, and does not hear that it should stop. */
   | { readonly do: 'deaf'; readonly key: string; readonly ms: number }
   /** A body that kills its process. */
@@ -149,6 +156,14 @@ export const programs: readonly Program[] = [
       step('a'),
       { do: 'signal', key: 'again', name: 'go', ms: 1_500 },
     ],
+  },
+  {
+    name: 'pair',
+    ops: () => [step('a'), { do: 'both', keys: ['one', 'two'], name: 'go', ms: 2_500 }, step('b')],
+  },
+  {
+    name: 'ignorer',
+    ops: () => [step('a'), { do: 'deaf', key: 'b', ms: 6_000 }],
   },
   {
     name: 'series',

@@ -177,6 +177,9 @@ const perform = async (
         timer: (branch) => branch.sleep(op.timer, op.ms),
       })
       return
+    case 'both':
+      await Promise.all(op.keys.map((key) => ctx.signal(op.name, { as: key, timeout: op.ms })))
+      return
     case 'deaf':
       results.push([op.key, await ctx.step(op.key, () => body(op.key, op.ms))])
       return

@@ -439,6 +439,8 @@ export class ScriptedExecutor {
       }
       case 'race':
         return this.#race(job, op)
+      case 'both':
+        return this.#both(job, op)
       case 'deaf':
         if (job.entries.has(op.key)) return
         await this.#flush(job)
@@ -552,6 +554,20 @@ export class ScriptedExecutor {
     for (const key of lost) job.waits.delete(key)
     job.closing.push(...lost)
     await this.#flush(job)
+  }
+
+  async #both(job: Job, op: Extract<Op, { do: 'both' }>): Promise<void> {
+    const left = op.keys.filter((key) => !job.entries.has(key))
+    const waits = left
+      .filter((key) => !job.waits.has(key))
+      .map((key): WaitRecord => ({ key, kind: 'signal', name: op.name, dueInMs: op.ms }))
+    for (const record of waits) job.waits.set(record.key, openWait(record))
+    if (waits.length > 0) await this.#write(job, { waits })
+    while (left.length > 0) {
+      const at = left.findIndex((key) => job.waits.get(key)?.state !== 'open')
+      if (at < 0) await this.#suspend(job, left)
+      else this.#came(job, left.splice(at, 1)[0] ?? '')
+    }
   }
 
   #suspend(job: Job, keys: readonly string[]): Promise<void> {

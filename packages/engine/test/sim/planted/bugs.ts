@@ -354,11 +354,11 @@ export const bugs: readonly Bug[] = [
     'L6 timers fire only when somebody tells of them',
   ),
   bug(
-    'order-applied-untaken',
-    'transitions/apply-orders.ts',
-    '.filter((_order, i) => (taken[i]?.length ?? 0) > 0)',
-    '',
-    'S7 an order is applied by whoever saw it',
+    'orders-kept',
+    'store/tables/orders.ts',
+    `'delete from orders where id = $1 returning id'`,
+    `'update orders set tries = tries + 1 where id = $1 returning id'`,
+    'S7 an order stays and is applied again',
   ),
   bug(
     'unknown-here-all',
