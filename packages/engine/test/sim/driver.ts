@@ -9,4 +9,6 @@ export interface Driver {
   readonly room: number
   start(): void
   stop(): Promise<void>
+  /** Loses something it holds from memory; false where it cannot. */
+  forget(): boolean
 }

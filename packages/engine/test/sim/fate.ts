@@ -10,6 +10,8 @@ import { pick } from './world.ts'
 const MOMENT_MS = 200
 /** A sweep cannot tell a jump so small from a pass that took long. */
 const UNNOTICED_MS = 2_000
+/** A pass may be late by as much again as its interval. */
+const BETWEEN_LOOKS_MS = 2_000
 
 export class Fate {
   /** How the store's clock was moved: when, by how much, and how far off it was before. */
@@ -59,7 +61,10 @@ export class Fate {
     const draw = (kind: Parameters<Faults['chance']>[0], n: number): number =>
       pick(faults.chance(kind), n)
     this.#host('executor.crash', (_host, driver) =>
-      this.#hosts.end(driver, 100 + draw('executor.crash', 3_000)),
+      this.#hosts.end(
+        driver,
+        100 + draw('executor.crash', draw('executor.crash', 4) === 0 ? 9_000 : 2_000),
+      ),
     )
     this.#host('executor.stop', (host) =>
       this.#hosts.stop(
@@ -76,6 +81,13 @@ export class Fate {
     })
     this.#host('executor.overlap', (host) =>
       this.#hosts.overlap(host, 500 + draw('executor.overlap', 5_000)),
+    )
+    this.#host(
+      'executor.forget',
+      (_host, driver) => {
+        if (driver.forget()) this.#faults.count('executor.forget')
+      },
+      false,
     )
     this.#host(
       'net.partition',
@@ -114,13 +126,18 @@ export class Fate {
     this.#furthest = Math.max(this.#furthest, clock.offset)
   }
 
-  /** By how much the store's clock has gone ahead since then in jumps that nobody could notice. */
+  /**
+   * By how much the store's clock has gone ahead since shortly before then in jumps that nobody could notice. One that was
+   * far off and came back between two looks of a sweep is beyond what a lease on that clock can bear.
+   */
   unnoticedSince(at: number): number {
-    const since = this.#jumps.filter((jump) => jump.at >= at)
+    const since = this.#jumps.filter((jump) => jump.at >= at - BETWEEN_LOOKS_MS)
     const small = since.reduce((sum, { ms }) => (ms > 0 && ms <= UNNOTICED_MS ? sum + ms : sum), 0)
     const net =
       this.#orchestrator.clock.offset - (since[0]?.before ?? this.#orchestrator.clock.offset)
-    return net <= UNNOTICED_MS ? Math.max(small, net) : small
+    const far = since.some(({ ms }) => Math.abs(ms) > UNNOTICED_MS)
+    if (Math.abs(net) > UNNOTICED_MS) return small
+    return far ? Number.POSITIVE_INFINITY : Math.max(small, net)
   }
 
   /** Puts the store's clock where it was furthest ahead, so that instants of that time come. */

@@ -130,6 +130,8 @@ export class Liveness {
   /** Whether a living executor may claim: a session that holds a suspect run claims nothing else. */
   #roomSomewhere(): boolean {
     const shadow = this.#shadow
+    // those that were lost twice go first, one to a session
+    for (const id of shadow.active) if (shadow.runs.get(id)?.suspect_since !== null) return false
     return this.#hosts.living.some(
       ({ room, session, node }) =>
         room > 0 &&

@@ -72,6 +72,8 @@ export class Net {
   ): Promise<T> {
     const world = this.#world
     const faults = this.#faults
+    // a process that has just ended says nothing more, though its last turn is not over
+    if (!from.alive) return new Promise<T>(() => undefined)
     const sent = JSON.stringify(args)
     return new Promise<T>((resolve, reject) => {
       let settled = false

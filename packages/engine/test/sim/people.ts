@@ -226,7 +226,8 @@ export class People {
       void this.#act('signal', [command])
       if (this.#faults.hits('people.repeat')) void this.#act('signal', [command])
     }
-    const asked = [...this.#shadow.approvals.values()].filter((each) => each.state === 'open')
+    const late = this.#crowd.meddle && random.next() < 0.2 ? 'lapsed' : 'open'
+    const asked = [...this.#shadow.approvals.values()].filter((each) => each.state === late)
     if (asked.length > 0) {
       const approval = oneOf(random, asked).id
       const by = (who: string) => ({

@@ -132,6 +132,14 @@ export const programs: readonly Program[] = [
     ],
   },
   {
+    name: 'guardian',
+    ops: () => [
+      { do: 'child', key: 'bad', workflow: 'doomed', input: {} },
+      { do: 'child', key: 'slow', workflow: 'sleeper', input: {} },
+      step('a'),
+    ],
+  },
+  {
     name: 'keyed',
     ops: () => [step('a', 80), { do: 'sleep', key: 'nap', ms: 400 }, step('b', 80)],
     limits: [{ key: 'customer:{c}', value: 1 }],

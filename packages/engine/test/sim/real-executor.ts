@@ -47,6 +47,10 @@ export class RealExecutor implements Driver {
     return state === 'running' && !fenced ? this.#capacity - jobs.length : 0
   }
 
+  forget(): boolean {
+    return false
+  }
+
   start(): void {
     void this.#start()
   }

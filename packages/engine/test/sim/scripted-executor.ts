@@ -17,7 +17,7 @@ import { heldDigest, PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Input, Op, Program } from './programs.ts'
 import { definitionFor, outputOf, programOf } from './programs.ts'
 import type { Node, World } from './world.ts'
-import { pick } from './world.ts'
+import { oneOf, pick } from './world.ts'
 
 export interface Hooks {
   /** The body of a step begins. */
@@ -107,6 +107,14 @@ export class ScriptedExecutor {
 
   start(): void {
     void this.#lives()
+  }
+
+  /** Loses one of its jobs from memory: it goes on as if it had never heard of it. */
+  forget(): boolean {
+    const job = [...this.#jobs.values()].find((each) => !each.over)
+    if (!job) return false
+    job.over = true
+    return true
   }
 
   /** Lets go of everything and ends its session; resolves when the process may exit. */
@@ -548,7 +556,9 @@ export class ScriptedExecutor {
     const winner = (): string | undefined =>
       keys.find((key) => job.waits.get(key)?.state !== 'open')
     while (winner() === undefined) await this.#suspend(job, keys)
-    const won = winner() ?? op.timer
+    // where both have come, either may be seen first
+    const come = keys.filter((key) => job.waits.get(key)?.state !== 'open')
+    const won = oneOf(this.node.ports.random, come)
     const lost = keys.filter((key) => key !== won)
     this.#came(job, won)
     for (const key of lost) job.waits.delete(key)
