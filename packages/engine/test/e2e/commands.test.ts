@@ -56,7 +56,7 @@ test('OPS-03 every read prints JSON that scripts can use', async () => {
   expect(ids.out.trim().split('\n')).toHaveLength(2)
 })
 
-test.skip('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, retry, hand back, watch', async () => {
+test('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, retry, hand back, watch', async () => {
   const { call, client, cwd } = await running()
   const started = await call('start', 'waits', '--id', 'run_mine', '--key', 'k1')
   expect(started).toMatchObject({ code: 0, out: 'run_mine queued\n' })
@@ -163,7 +163,7 @@ test('SEC-01 a wrong token is denied with exit code 5, also to an executor; the 
   await work(cwd, url, [], { LEASEHOLD_EXECUTOR_TOKEN: 'work only' })
 })
 
-test.skip('OPS-04 doctor exits non-zero when a run waits for an executor that nobody runs, and says the command that mends it', async () => {
+test('OPS-04 doctor exits non-zero when a run waits for an executor that nobody runs, and says the command that mends it', async () => {
   const { call, client, executor } = await running()
   executor.process.kill('SIGTERM')
   await executor.process.ended
