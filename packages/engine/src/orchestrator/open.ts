@@ -9,6 +9,7 @@ import type { ExecutorPort } from '../model/work.ts'
 import { migrateSqlite } from '../store/migrate.ts'
 import type { Ownership } from '../store/owner.ts'
 import { own } from '../store/owner.ts'
+import { openPostgres, preparePostgres } from '../store/postgres.ts'
 import { openSqlite } from '../store/sqlite.ts'
 import { takeOverFile } from '../transitions/end-session.ts'
 import type { Engine } from './engine.ts'
@@ -29,16 +30,40 @@ export interface OpenOptions {
   readonly manualLoops?: boolean
 }
 
+export interface OpenPostgresOptions {
+  /** `postgres://…`, as libpq reads it. */
+  readonly url: string
+  readonly ports: Ports
+  readonly settings?: Partial<Settings>
+  /** Connections at most, of which one is kept for renewals. Default 10. */
+  readonly connections?: number
+  /** A schema of the database other than `public`. */
+  readonly schema?: string
+  /** The store's clock is the port's instead of the database's: for tests. */
+  readonly clockOfPorts?: boolean
+  readonly manualLoops?: boolean
+}
+
 export interface Opened {
   readonly engine: Engine
   readonly loops: Loops
-  /** Executors inside this process: their sessions live and die with it. */
+  /** Executors inside this process: on SQLite their sessions live and die with it. */
   readonly embedded: ExecutorPort
   /** Executors in other processes, as the HTTP routes call it. */
   readonly remote: ExecutorPort
+  close(): Promise<void>
+}
+
+export interface OpenedFile extends Opened {
   /** Runs `work` in a transaction of its own on the engine's connection; it may also use the user's own tables there. */
   transaction<T>(work: (tx: TransactionVerbs) => T): T
-  close(): Promise<void>
+}
+
+const settingsOf = (given: Partial<Settings>): Settings => {
+  const settings: Settings = { ...defaults, ...given }
+  const faults = settingsFaults(settings)
+  if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
+  return settings
 }
 
 /** Throws a Fault or `invalid_config` with a sentence when the file or a setting cannot be used; nothing is left open then. */
@@ -48,10 +73,8 @@ export const openOnSqlite = async ({
   settings: given = {},
   synchronous,
   manualLoops = false,
-}: OpenOptions): Promise<Opened> => {
-  const settings: Settings = { ...defaults, ...given }
-  const faults = settingsFaults(settings)
-  if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
+}: OpenOptions): Promise<OpenedFile> => {
+  const settings = settingsOf(given)
   const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
   const ownership: Ownership = own(file, `process ${process.pid} on ${hostname()}`)
   try {
@@ -68,17 +91,12 @@ export const openOnSqlite = async ({
       )
       if (taken.ended + taken.recounted > 0)
         ports.log.info('store.taken_over', { file, ended: taken.ended, recounted: taken.recounted })
-      const loops = startLoops(engine, manualLoops)
+      const opened = started(engine, self, manualLoops)
       return {
-        engine,
-        loops,
-        embedded: executorPort(engine, { process: self, embedded: true }),
-        remote: executorPort(engine, { process: self, embedded: false }),
+        ...opened,
         transaction: (work) => userTransaction(engine, store, work),
         async close() {
-          await loops.stop()
-          await engine.idle()
-          await store.close()
+          await opened.close()
           ownership.release()
         },
       }
@@ -89,5 +107,50 @@ export const openOnSqlite = async ({
   } catch (error) {
     ownership.release()
     throw error
+  }
+}
+
+/** As `openOnSqlite`, on a PostgreSQL database that any number of these share. */
+export const openOnPostgres = async ({
+  url,
+  ports,
+  settings: given = {},
+  clockOfPorts = false,
+  manualLoops = false,
+  ...pool
+}: OpenPostgresOptions): Promise<Opened> => {
+  const settings = settingsOf(given)
+  const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
+  const { timers, random, log, time } = ports
+  const store = openPostgres({
+    url,
+    timers,
+    random,
+    log,
+    ...pool,
+    ...(clockOfPorts ? { time } : {}),
+  })
+  try {
+    await preparePostgres(store)
+    const engine = await openEngine({ store, ports, settings })
+    return started(engine, self, manualLoops)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+const started = (engine: Engine, self: string, manualLoops: boolean): Opened => {
+  const loops = startLoops(engine, manualLoops)
+  return {
+    engine,
+    loops,
+    embedded: executorPort(engine, { process: self, embedded: true }),
+    remote: executorPort(engine, { process: self, embedded: false }),
+    async close() {
+      await loops.stop()
+      await engine.idle()
+      await engine.store.close()
+    },
   }
 }

@@ -38,7 +38,14 @@ export const sqliteText = (text: string): string => {
     .replace(/\$(\d+)/g, '?$1')
 }
 
-export const postgresText = (text: string): string =>
+/** The parameter that carries the time where `{now}` is bound; 0 for a text that does not ask for it. */
+export const clockParam = (text: string): number =>
+  text.includes('{now}')
+    ? Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map((found) => Number(found[1]))) + 1
+    : 0
+
+/** With `clock`, `{now}` is a parameter after the last, as on SQLite, instead of the database's own clock. */
+export const postgresText = (text: string, clock = false): string =>
   text
     .replace(
       ROWS,
@@ -51,4 +58,9 @@ export const postgresText = (text: string): string =>
         `for no key update of ${table}${skip ? ' skip locked' : ''}`,
     )
     .replace(/\{clustered\}/g, '')
-    .replace(/\{now\}/g, `(date_part('epoch', statement_timestamp()) * 1000)::bigint`)
+    .replace(
+      /\{now\}/g,
+      clock
+        ? `$${clockParam(text)}::bigint`
+        : `(date_part('epoch', statement_timestamp()) * 1000)::bigint`,
+    )

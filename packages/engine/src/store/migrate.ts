@@ -2,9 +2,10 @@
 // database of somebody else's are refused with a sentence and left as they were.
 import { readdirSync, readFileSync } from 'node:fs'
 import type Database from 'better-sqlite3'
+import type { ClientBase } from 'pg'
 import { checksum } from '../kernel/digest.ts'
 import { Fault } from '../kernel/errors.ts'
-import { sqliteText } from './dialect.ts'
+import { postgresText, sqliteText } from './dialect.ts'
 
 export interface Migration {
   readonly number: number
@@ -30,35 +31,29 @@ export interface Migrated {
   readonly version: number
 }
 
-export const migrateSqlite = (
-  db: Database.Database,
-  now: number,
-  list: readonly Migration[] = migrations(),
-): Migrated => {
-  const tables = db
-    .prepare(`select name from sqlite_master where type = 'table'`)
-    .pluck()
-    .all() as string[]
+interface Applied {
+  readonly number: number
+  readonly name: string
+  readonly checksum: string
+}
+
+const RECORD =
+  'create table if not exists migrations (number int primary key, name text not null, checksum text not null, applied_at bigint not null)'
+
+/** A database that has tables, and not ours, is somebody else's. */
+const refuseForeign = (tables: readonly string[]): void => {
   if (tables.length > 0 && !tables.includes('migrations'))
     throw new Fault(
       'not_a_database',
-      `the database has tables (${tables.slice(0, 3).join(', ')}) but is not Leasehold’s; name another file`,
+      `the database has tables (${tables.slice(0, 3).join(', ')}) but is not Leasehold’s; name another one`,
       { retryable: false },
     )
-  db.exec(
-    'create table if not exists migrations (number int primary key, name text not null, checksum text not null, applied_at bigint not null)',
-  )
-  const done = new Map(
-    (
-      db.prepare('select number, name, checksum from migrations').all() as {
-        number: number
-        name: string
-        checksum: string
-      }[]
-    ).map((row) => [row.number, row]),
-  )
+}
+
+/** What is still to be applied, after a look at what was. */
+const pending = (done: readonly Applied[], list: readonly Migration[]): Migration[] => {
   const known = new Map(list.map((each) => [each.number, each]))
-  for (const row of done.values()) {
+  for (const row of done) {
     const mine = known.get(row.number)
     if (!mine)
       throw new Fault(
@@ -73,9 +68,29 @@ export const migrateSqlite = (
         { retryable: false },
       )
   }
-  const applied: string[] = []
-  for (const each of list) {
-    if (done.has(each.number)) continue
+  const numbers = new Set(done.map(({ number }) => number))
+  return list.filter(({ number }) => !numbers.has(number))
+}
+
+const migrated = (applied: readonly Migration[], list: readonly Migration[]): Migrated => ({
+  applied: applied.map(({ name }) => name),
+  version: Math.max(0, ...list.map((each) => each.number)),
+})
+
+export const migrateSqlite = (
+  db: Database.Database,
+  now: number,
+  list: readonly Migration[] = migrations(),
+): Migrated => {
+  refuseForeign(
+    db.prepare(`select name from sqlite_master where type = 'table'`).pluck().all() as string[],
+  )
+  db.exec(RECORD)
+  const left = pending(
+    db.prepare('select number, name, checksum from migrations').all() as Applied[],
+    list,
+  )
+  for (const each of left) {
     const apply = db.transaction(() => {
       db.exec(sqliteText(each.text))
       db.prepare(
@@ -83,7 +98,48 @@ export const migrateSqlite = (
       ).run(each.number, each.name, checksum(each.text), now)
     })
     apply.immediate()
-    applied.push(each.name)
   }
-  return { applied, version: Math.max(0, ...list.map((each) => each.number)) }
+  return migrated(left, list)
+}
+
+/**
+ * As `migrateSqlite`. Programs that start at once wait for one another on the table of migrations; each migration is one
+ * transaction, so that one that was cut off is begun anew.
+ */
+export const migratePostgres = async (
+  client: ClientBase,
+  list: readonly Migration[] = migrations(),
+): Promise<Migrated> => {
+  const { rows: tables } = await client.query<{ name: string }>(
+    `select tablename as name from pg_tables where schemaname = current_schema()`,
+  )
+  refuseForeign(tables.map(({ name }) => name))
+  const applied: Migration[] = []
+  for (;;) {
+    await client.query('begin')
+    try {
+      // two that create it at once would meet in the catalog; the one that comes second finds it made
+      await client.query('savepoint made')
+      await client.query(RECORD).catch(async (error: unknown) => {
+        if ((error as { code?: unknown }).code !== '23505') throw error
+        await client.query('rollback to savepoint made')
+      })
+      await client.query('lock table migrations in exclusive mode')
+      const { rows } = await client.query<Applied>('select number, name, checksum from migrations')
+      const [next] = pending(rows, list)
+      if (next) {
+        await client.query(postgresText(next.text))
+        await client.query(
+          `insert into migrations (number, name, checksum, applied_at) values ($1, $2, $3, ${postgresText('{now}')})`,
+          [next.number, next.name, checksum(next.text)],
+        )
+      }
+      await client.query('commit')
+      if (!next) return migrated(applied, list)
+      applied.push(next)
+    } catch (error) {
+      await client.query('rollback')
+      throw error
+    }
+  }
 }

@@ -2,12 +2,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { makeExecutor } from '../../src/executor/executor.ts'
 import { workflow } from '../../src/executor/workflow.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
-import type { Opened } from '../../src/orchestrator/open.ts'
+import type { OpenedFile } from '../../src/orchestrator/open.ts'
 import { openOnSqlite } from '../../src/orchestrator/open.ts'
 import { inspect } from '../../src/testing/inspect.ts'
 
 const hello = workflow('hello', (_ctx, input: { name: string }) => `Hello ${input.name}`)
-let opened: Opened
+let opened: OpenedFile
 afterEach(() => opened.close())
 
 const open = async (): Promise<void> => {

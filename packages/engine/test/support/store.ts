@@ -2,6 +2,7 @@
 // when told, and sessions whose every call is made by hand.
 import { mintIds } from '../../src/kernel/ids.ts'
 import { noLog } from '../../src/kernel/log.ts'
+import type { Ports } from '../../src/kernel/ports.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
 import type { Definition } from '../../src/model/definition.ts'
 import type { Settings } from '../../src/model/settings.ts'
@@ -22,13 +23,14 @@ import type {
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
-import { openOnSqlite } from '../../src/orchestrator/open.ts'
+import { openOnPostgres, openOnSqlite } from '../../src/orchestrator/open.ts'
 import type { SqliteStore } from '../../src/store/sqlite.ts'
 import type { Param } from '../../src/store/sql.ts'
 import { endOnEvidence } from '../../src/transitions/end-session.ts'
 import type { StartAnswer } from '../../src/transitions/start.ts'
 import type { VirtualClock } from '../../src/testing/clock.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
+import { postgresUrl, testSchema } from './postgres.ts'
 import { NOW } from './run.ts'
 
 export type Row = Readonly<Record<string, string | number | null>>
@@ -118,22 +120,8 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
   const random = seededRandom(1)
   const ids = mintIds(clock.time, random)
   const ports = { time: clock.time, timers: clock.timers(), random, ids, log: noLog }
-  const opened = await openOnSqlite({
-    file: options.file ?? ':memory:',
-    ports,
-    synchronous: 'OFF',
-    manualLoops: true,
-    settings: options.settings ?? {},
-  })
+  const { opened, sql, close } = await database({ ...options, ports })
   const { engine, loops } = opened
-  const { db } = engine.store as SqliteStore
-
-  const prepared = new Map<string, ReturnType<typeof db.prepare>>()
-  const sql = (text: string, ...params: Param[]): Row[] => {
-    const found = prepared.get(text) ?? db.prepare(text)
-    prepared.set(text, found)
-    return found.all(...params) as Row[]
-  }
   const pass = async (...names: string[]): Promise<number> => {
     let acted = 0
     for (const loop of loops.all) {
@@ -218,6 +206,58 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
     async kill(dead) {
       await engine.store.run((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
       await pass('reap-sessions')
+    },
+    close,
+  }
+}
+
+interface Database {
+  readonly opened: Opened
+  sql(text: string, ...params: Param[]): Row[]
+  close(): Promise<void>
+}
+
+/** The store of the tests of this process: SQLite in memory, or the PostgreSQL that they were given. */
+const database = async ({
+  file = ':memory:',
+  settings = {},
+  ports,
+}: StoreOptions & { readonly ports: Ports }): Promise<Database> => {
+  const url = postgresUrl()
+  if (url !== null) {
+    const { schema, psql, free } = testSchema(url)
+    const opened = await openOnPostgres({
+      url,
+      ports,
+      schema,
+      settings,
+      clockOfPorts: true,
+      manualLoops: true,
+    })
+    return {
+      opened,
+      sql: (text, ...params) => psql.query(text, params),
+      async close() {
+        await opened.close()
+        free()
+      },
+    }
+  }
+  const opened = await openOnSqlite({
+    file,
+    ports,
+    synchronous: 'OFF',
+    manualLoops: true,
+    settings,
+  })
+  const { db } = opened.engine.store as SqliteStore
+  const prepared = new Map<string, ReturnType<typeof db.prepare>>()
+  return {
+    opened,
+    sql(text, ...params) {
+      const found = prepared.get(text) ?? db.prepare(text)
+      prepared.set(text, found)
+      return found.all(...params) as Row[]
     },
     close: () => opened.close(),
   }

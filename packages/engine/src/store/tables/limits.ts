@@ -38,6 +38,13 @@ const lock = sql<LimitRow>(
 export const lockLimits = (keys: readonly string[]): Statement<LimitRow> =>
   statement(lock, rows([...new Set(keys)].map((key) => ({ key }))))
 
+const byKey = sql<LimitRow>(
+  'limits.by_key',
+  `select ${LIMIT} from {rows $1 as b: key text} join limits l on l.key = b.key`,
+)
+export const limitsByKey = (keys: readonly string[]): Statement<LimitRow> =>
+  statement(byKey, rows(keys.map((key) => ({ key }))))
+
 const tags = sql<{ key: string }>(
   'limits.tags',
   `update limits set tag = b.tag from {rows $1 as b: key text, tag double precision} where limits.key = b.key returning limits.key`,

@@ -122,6 +122,52 @@ const due = sql<RunRow>(
 )
 export const dueRuns = (most: number): Statement<RunRow> => statement(due, most)
 
+const someDue = sql<{ id: string }>(
+  'runs.any_due',
+  `select r.id from runs r where r.status = 'waiting' and r.ready_at <= {now} order by r.ready_at limit 1`,
+)
+/** Whether the instant of any run has come. */
+export const anyDue = (): Statement<{ id: string }> => statement(someDue)
+
+const withheld = sql<{ lane: string }>(
+  'runs.withheld',
+  `select r.lane from {rows $1 as x: run text} join runs r on r.id = x.run and r.status = 'queued'
+   union all select '' as lane from (select w.id from runs w where w.suspect_since is not null limit 1) y`,
+)
+/**
+ * Lanes with a run that others may be given and a session that excludes these runs may not; `''` stands for every lane,
+ * where some run must be driven alone.
+ */
+export const withheldLanes = (except: readonly string[]): Statement<{ lane: string }> =>
+  statement(withheld, rows(except.map((run) => ({ run }))))
+
+const someQueued = sql<{ lane: string }>(
+  'runs.any_queued',
+  `select b.lane from {rows $1 as b: lane text} join lanes l on l.lane = b.lane
+    where exists (select 1 from runs r where r.lane = b.lane and r.status = 'queued' and r.suspect_since is null)
+      and not exists (select 1 from pauses p
+          where (p.until is null or p.until > {now}) and ((p.kind = 'queue' and p.name = l.queue) or (p.kind = 'workflow' and p.name = l.workflow)))
+    limit 1`,
+)
+/** Whether any of these lanes has a run that could be claimed now. */
+export const anyQueued = (lanes: readonly string[]): Statement<{ lane: string }> =>
+  statement(someQueued, rows(lanes.map((lane) => ({ lane }))))
+
+const stillHeld = sql<{ run: string; attempt: number }>(
+  'runs.still_held',
+  `select r.id as run, r.attempt from {rows $1 as b: run text, attempt int} join runs r on r.id = b.run and r.attempt = b.attempt and r.session = $2 order by r.id`,
+)
+/** Which of these attempts still hold their run, for this session. */
+export const stillHeldBy = (
+  session: string,
+  items: readonly { run: string; attempt: number }[],
+): Statement<{ run: string; attempt: number }> =>
+  forEach(
+    stillHeld,
+    items.map(({ run, attempt }) => ({ run, attempt })),
+    session,
+  )
+
 const nextDue = sql<{ at: number | null }>(
   'runs.next_instant',
   `select min(x.at) as at from (

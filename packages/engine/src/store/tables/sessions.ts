@@ -167,14 +167,18 @@ export const putDefinitions = (
 const current = sql<{ name: string }>(
   'workflows.put',
   `insert into workflows (name, current_version, updated_at)
-   select b.workflow, b.version, {now} from {rows $1 as b: workflow text, version text}
-    where not exists (select 1 from definitions d where d.workflow = b.workflow and d.version = b.version)
+   select fresh.workflow, fresh.version, {now} from (
+     select b.workflow, b.version, row_number() over (partition by b.workflow order by b.n desc) as place
+       from {rows $1 as b: workflow text, version text, n int}
+      where not exists (select 1 from definitions d where d.workflow = b.workflow and d.version = b.version)) fresh
+    where fresh.place = 1
    on conflict (name) do update set current_version = excluded.current_version, updated_at = excluded.updated_at returning name`,
 )
-/** A version that was never seen before becomes current; one that is registered again does not. Asked before `putDefinitions`. */
+/** The last version that was never seen before becomes current; one that is registered again does not. Asked before `putDefinitions`. */
 export const makeCurrent = (
   items: readonly { workflow: string; version: string }[],
-): Statement<{ name: string }> => statement(current, rows(items))
+): Statement<{ name: string }> =>
+  statement(current, rows(items.map(({ workflow, version }, n) => ({ workflow, version, n }))))
 
 const setCurrent = sql<{ name: string }>(
   'workflows.set_current',

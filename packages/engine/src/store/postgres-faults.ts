@@ -1,0 +1,84 @@
+// What PostgreSQL and the way to it say, as faults: once, here. Codes are those of the manual's appendix A.
+import { Defect, Fault } from '../kernel/errors.ts'
+
+/** How far a transaction had come when it failed. */
+export type Stage = 'unsent' | 'open' | 'committing'
+
+const codeOf = (error: Error): string => {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? code : ''
+}
+
+/** Two transactions met, or a plan outlived its table: nothing was written, and the same transaction may be tried again. */
+export const isConflict = (error: Error): boolean => {
+  const code = codeOf(error)
+  return (
+    code === '40001' ||
+    code === '40P01' ||
+    (code === '0A000' && error.message.includes('cached plan'))
+  )
+}
+
+/** A prepared statement is not where it was prepared, or is there already. */
+export const isUnprepared = (error: Error): boolean => ['26000', '42P05'].includes(codeOf(error))
+
+/** Errors of the server after which the connection goes, too: shutdown, crash of another backend, idle limits. */
+const isEnding = (code: string): boolean => code.startsWith('08') || /^57P0[1-5]$/.test(code)
+
+const SENTENCES: readonly (readonly [RegExp, (message: string) => Fault])[] = [
+  [
+    /^(53100|58030)$/,
+    (message) =>
+      new Fault(
+        'store_full',
+        `the disk of the database is full: ${message}; free space, the engine goes on by itself`,
+      ),
+  ],
+  [
+    /^25006$/,
+    (message) =>
+      new Fault(
+        'store_read_only',
+        `the database refuses writes: ${message}; it is a standby, or was set so; the engine goes on once it is the primary`,
+      ),
+  ],
+  [
+    /^53300$/,
+    (message) =>
+      new Fault(
+        'store_unavailable',
+        `the database has no connection left: ${message}; raise its max_connections, or give the engine fewer`,
+      ),
+  ],
+  [/^57014$/, (message) => new Fault('store_unavailable', `a statement took too long: ${message}`)],
+  [/^(28|3D)/, (message) => new Fault('store_unavailable', `the database refuses us: ${message}`)],
+  [/^(53|54|55|57|58)/, (message) => new Fault('store_unavailable', `the database: ${message}`)],
+]
+
+/** The fault for an error of `pg`. `at` names the statement, null where the connection was lost. */
+export const faultOf = (error: Error, at: string | null, stage: Stage): Error => {
+  const code = codeOf(error)
+  const lost = at === null || isEnding(code)
+  if (lost) {
+    if (stage === 'committing')
+      return new Fault(
+        'unknown_outcome',
+        `the connection to the database was lost while a transaction committed: ${error.message}; whether it did is found out by repeating it`,
+        { cause: error },
+      )
+    return new Fault('store_unavailable', `the database cannot be reached: ${error.message}`, {
+      cause: error,
+    })
+  }
+  if (isConflict(error))
+    return new Fault('store_unavailable', `transactions kept meeting: ${error.message}`, {
+      cause: error,
+    })
+  for (const [pattern, make] of SENTENCES) {
+    if (!pattern.test(code)) continue
+    const fault = make(error.message)
+    fault.cause = error
+    return fault
+  }
+  return new Defect(`${at}: ${error.message} (${code})`)
+}

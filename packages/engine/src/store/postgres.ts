@@ -1,0 +1,283 @@
+// The PostgreSQL driver: a pool of connections, one round trip an ask. A transaction of one ask is one implicit
+// transaction under its Sync; one of several begins with the first and commits with the last.
+import pg from 'pg'
+import { Defect, Fault } from '../kernel/errors.ts'
+import type { Log } from '../kernel/log.ts'
+import type { Random } from '../kernel/random.ts'
+import { jittered } from '../kernel/random.ts'
+import type { Time } from '../kernel/time.ts'
+import type { Timers } from '../kernel/timers.ts'
+import { sleep } from '../kernel/timers.ts'
+import { clockParam, postgresText } from './dialect.ts'
+import type { Migrated } from './migrate.ts'
+import { migratePostgres } from './migrate.ts'
+import type { PipelineError, Plan, Send } from './pipeline.ts'
+import { Pipeline } from './pipeline.ts'
+import type { Stage } from './postgres-faults.ts'
+import { faultOf, isConflict, isUnprepared } from './postgres-faults.ts'
+import type { Param, Sql, Statement, Steps, Tx } from './sql.ts'
+import type { Store, Tap } from './store.ts'
+
+export interface PostgresStore extends Store {
+  readonly kind: 'postgres'
+  readonly pool: pg.Pool
+}
+
+export interface PostgresOptions {
+  /** `postgres://…`, as libpq reads it. */
+  readonly url: string
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** Connections at most. Default 10. */
+  readonly connections?: number
+  /** Of these, so many are only for what must not wait behind the rest: renewals. Default 1. */
+  readonly reserved?: number
+  /** How long a statement may take before the server ends it, in ms. Default 30,000. */
+  readonly statementMs?: number
+  /** How long a transaction waits for a free connection, and a new one for its server, in ms. Default 5,000. */
+  readonly connectMs?: number
+  /** A schema of the database other than `public`. */
+  readonly schema?: string
+  /** The clock, where it is not the database's own: for tests. */
+  readonly time?: Time
+  readonly tap?: Tap
+}
+
+const TRIES = 5
+const APPLICATION = 'leasehold'
+
+/** Opens a pool; does not connect yet, and does not migrate. */
+export const openPostgres = (options: PostgresOptions): PostgresStore => {
+  const { timers, random, log, tap, time } = options
+  const { connections = 10, reserved = 1, statementMs = 30_000, connectMs = 5_000 } = options
+  const pools = [Math.max(1, connections - reserved), Math.max(1, reserved)].map((max) => {
+    const pool = new pg.Pool({
+      connectionString: options.url,
+      max,
+      connectionTimeoutMillis: connectMs,
+      idleTimeoutMillis: 60_000,
+      keepAlive: true,
+      application_name: APPLICATION,
+      ...(options.schema === undefined ? {} : { options: `-c search_path=${options.schema}` }),
+    })
+    // an idle connection that is lost is replaced by the next that is wanted
+    pool.on('error', (error) => log.warn('store.connection_lost', { error: error.message }))
+    return pool
+  }) as [pg.Pool, pg.Pool]
+  const plans = new Map<string, Plan>()
+  const clock = time !== undefined
+  let named = true
+  let roundTrips = 0
+
+  const planOf = ({ name, text, of }: Sql<unknown>): Plan => {
+    let plan = plans.get(text)
+    if (!plan) {
+      plan = {
+        name: `${name.slice(0, 50)}_${plans.size}`,
+        text: postgresText(text, clock),
+        of,
+        columns: null,
+      }
+      plans.set(text, plan)
+    }
+    return plan
+  }
+  const plain = (name: string, text: string): Plan => ({ name, text, of: undefined, columns: null })
+  // plans stay generic, since a batch says nothing about the next; the two joins that a batch could tempt the planner
+  // into over a whole history are not in the statements' reach
+  const opening: Plan = plain(
+    'opening',
+    `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +
+      `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), ` +
+      `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
+      `set_config('statement_timeout', '${statementMs}', true)`,
+  )
+  const BEGIN = { plan: plain('begin', 'begin'), values: [] }
+  const BEGIN_READ = {
+    plan: plain('begin_read', 'begin isolation level repeatable read read only'),
+    values: [],
+  }
+  const COMMIT = { plan: plain('commit', 'commit'), values: [] }
+  const OPENING = { plan: opening, values: [] }
+
+  const sendOf = ({ sql, params }: Statement, now: number): Send => {
+    const plan = planOf(sql)
+    const values = params.map(text)
+    if (clock && clockParam(sql.text) > 0) values.push(String(now))
+    return { plan, values }
+  }
+
+  /** One round trip. Rejects with a `Failed`. */
+  const send = (client: pg.PoolClient, sends: readonly Send[]): Promise<unknown[][]> => {
+    roundTrips += 1
+    return new Promise((resolve, reject) => {
+      const pipeline = new Pipeline(sends, named, (error, rows) => {
+        stop()
+        if (error) reject(new Failed(error))
+        else if (sends.at(-1) === COMMIT && pipeline.tag !== 'COMMIT')
+          reject(new Defect(`a commit was answered ${pipeline.tag}`))
+        else resolve(rows)
+      })
+      // the server ends a statement that takes too long; a server that says nothing at all is given up a little later
+      const stop = timers.after(statementMs + connectMs, () =>
+        pipeline.abandon(new Error(`no answer for ${statementMs + connectMs} ms`)),
+      )
+      client.query(pipeline)
+    })
+  }
+
+  const once = async <T>(
+    pool: pg.Pool,
+    begin: Send,
+    transaction: (tx: Tx) => Steps<T>,
+  ): Promise<T> => {
+    let now: number | null = time ? time.now() : null
+    const tx: Tx = {
+      get now() {
+        if (now === null) throw new Defect('the store’s clock was read before the first ask')
+        return now
+      },
+    }
+    const steps = transaction(tx)
+    let step = steps.next()
+    if (step.done) return step.value
+    const client = await pool.connect().catch((error: unknown) => {
+      throw new Failed({ error: error as Error, at: null }, 'unsent')
+    })
+    let open = false
+    let spoiled: Error | undefined
+    try {
+      while (!step.done) {
+        const { statements, last } = step.value
+        tap?.(statements)
+        const sends = statements.map((each) => sendOf(each, now ?? 0))
+        const first = !open
+        const before = first ? (last ? [OPENING] : [begin, OPENING]) : []
+        const after = last && !first ? [COMMIT] : []
+        open = true
+        const committing = last
+        const found = await send(client, [...before, ...sends, ...after]).catch(
+          (error: unknown) => {
+            if (error instanceof Failed && committing && begin === BEGIN) error.stage = 'committing'
+            throw error
+          },
+        )
+        if (first) now ??= (found[before.length - 1]?.[0] as { now: number }).now
+        if (last) open = false
+        step = steps.next(found.slice(before.length, before.length + sends.length))
+        if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
+      }
+      if (open) {
+        open = false
+        await send(client, [COMMIT]).catch((error: unknown) => {
+          if (error instanceof Failed && begin === BEGIN) error.stage = 'committing'
+          throw error
+        })
+      }
+      return step.value
+    } catch (error) {
+      if (error instanceof Failed && error.failure.at === null) spoiled = error.failure.error
+      else if (open)
+        await client.query('rollback').catch((lost: unknown) => (spoiled = lost as Error))
+      throw error
+    } finally {
+      client.release(spoiled)
+    }
+  }
+
+  const transact = async <T>(
+    pool: pg.Pool,
+    begin: Send,
+    transaction: (tx: Tx) => Steps<T>,
+  ): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await once(pool, begin, transaction)
+      } catch (error) {
+        if (!(error instanceof Failed)) throw error
+        const { failure, stage } = error
+        // a pooler that gives each transaction another connection, and does not carry prepared statements over
+        const unprepared = named && isUnprepared(failure.error)
+        if (unprepared) {
+          named = false
+          log.info('store.unprepared', { error: failure.error.message })
+        }
+        if ((!unprepared && !isConflict(failure.error)) || tries >= TRIES)
+          throw faultOf(failure.error, failure.at, stage)
+        if (!unprepared) await sleep(timers, jittered(random, 5 * 2 ** tries))
+      }
+    }
+  }
+
+  const [main, reserve] = pools
+  return {
+    kind: 'postgres',
+    pool: main,
+    run: (transaction, urgent) => transact(urgent ? reserve : main, BEGIN, transaction),
+    read: (transaction) => transact(main, BEGIN_READ, transaction),
+    get roundTrips() {
+      return roundTrips
+    },
+    close: async () => void (await Promise.all(pools.map((pool) => pool.end()))),
+  }
+}
+
+/** What went wrong in a transaction, and how far it had come. */
+class Failed extends Error {
+  readonly failure: PipelineError
+  stage: Stage
+  constructor(failure: PipelineError, stage: Stage = 'open') {
+    super(failure.error.message)
+    this.failure = failure
+    this.stage = stage
+  }
+}
+
+const text = (param: Param): string | null => (param === null ? null : String(param))
+
+/**
+ * Brings the database to the newest schema, after a look at what it is: its version (13 and above), and that its texts
+ * compare by bytes, since ids order by them.
+ */
+export const preparePostgres = async (store: PostgresStore): Promise<Migrated> => {
+  try {
+    const client = await store.pool.connect()
+    let spoiled: Error | undefined
+    try {
+      const { rows } = await client.query<{ version: number; encoding: string; collation: string }>(
+        `select current_setting('server_version_num')::int as version, pg_encoding_to_char(encoding) as encoding, datcollate as collation from pg_database where datname = current_database()`,
+      )
+      const [found] = rows
+      const faults = [
+        ...(found && found.version >= 130_000
+          ? []
+          : [`PostgreSQL ${found?.version} is older than 13; upgrade it`]),
+        ...(found?.encoding === 'UTF8' ? [] : [`its encoding is ${found?.encoding}, not UTF8`]),
+        ...(found && /^(C|POSIX|C\.(UTF-8|utf8))$/.test(found.collation)
+          ? []
+          : [
+              `its collation is ${found?.collation}, not C: create it with template template0 lc_collate 'C' encoding 'UTF8'`,
+            ]),
+      ]
+      if (faults.length > 0)
+        throw new Fault('invalid_config', `the database cannot be used: ${faults.join('; ')}`, {
+          retryable: false,
+        })
+      return await migratePostgres(client)
+    } catch (error) {
+      spoiled = error as Error
+      throw error
+    } finally {
+      client.release(spoiled)
+    }
+  } catch (error) {
+    throw error instanceof Fault
+      ? error
+      : faultOf(
+          error as Error,
+          (error as { severity?: unknown }).severity === undefined ? null : 'opening',
+          'open',
+        )
+  }
+}
