@@ -26,7 +26,8 @@ export const makeOutput = (
   env: NodeJS.ProcessEnv = process.env,
 ): Output => {
   const colored = (stream: NodeJS.WriteStream): boolean =>
-    stream.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+    // a pipe says nothing of isTTY, and picocolors takes nothing for its own guess, which a CI turns to yes
+    Boolean(stream.isTTY) && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
   const colors = pc.createColors(colored(stdout))
   const errors = pc.createColors(colored(stderr))
   let shown = 0
@@ -36,7 +37,7 @@ export const makeOutput = (
   }
   return {
     colors,
-    live: stdout.isTTY && env['TERM'] !== 'dumb',
+    live: Boolean(stdout.isTTY) && env['TERM'] !== 'dumb',
     get columns() {
       return stdout.columns || 100
     },
