@@ -1,5 +1,6 @@
 // What PostgreSQL and the way to it say, as faults: once, here. Codes are those of the manual's appendix A.
 import { Defect, Fault } from '../kernel/errors.ts'
+import { UniqueViolation } from './sql.ts'
 
 /** How far a transaction had come when it failed. */
 export type Stage = 'unsent' | 'open' | 'committing'
@@ -21,6 +22,12 @@ export const isConflict = (error: Error): boolean => {
 
 /** A prepared statement is not where it was prepared, or is there already. */
 export const isUnprepared = (error: Error): boolean => ['26000', '42P05'].includes(codeOf(error))
+
+/** A row that must be new was there. */
+export const violationOf = (error: Error): UniqueViolation | null =>
+  codeOf(error) === '23505'
+    ? new UniqueViolation((error as { table?: string }).table ?? 'a table', error)
+    : null
 
 /** Errors of the server after which the connection goes, too: shutdown, crash of another backend, idle limits. */
 const isEnding = (code: string): boolean => code.startsWith('08') || /^57P0[1-5]$/.test(code)

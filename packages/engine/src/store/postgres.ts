@@ -14,8 +14,8 @@ import { migratePostgres } from './migrate.ts'
 import type { PipelineError, Plan, Send } from './pipeline.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Stage } from './postgres-faults.ts'
-import { faultOf, isConflict, isUnprepared } from './postgres-faults.ts'
-import type { Param, Sql, Statement, Steps, Tx } from './sql.ts'
+import { faultOf, isConflict, isUnprepared, violationOf } from './postgres-faults.ts'
+import type { Ask, Param, Sql, Statement, Steps, Tx } from './sql.ts'
 import type { Store, Tap } from './store.ts'
 
 export interface PostgresStore extends Store {
@@ -35,6 +35,8 @@ export interface PostgresOptions {
   readonly reserved?: number
   /** How long a statement may take before the server ends it, in ms. Default 30,000. */
   readonly statementMs?: number
+  /** How long a statement waits for a row that another transaction has locked, in ms. Default 2,000. */
+  readonly lockMs?: number
   /** How long a transaction waits for a free connection, and a new one for its server, in ms. Default 5,000. */
   readonly connectMs?: number
   /** A schema of the database other than `public`. */
@@ -50,7 +52,13 @@ const APPLICATION = 'leasehold'
 /** Opens a pool; does not connect yet, and does not migrate. */
 export const openPostgres = (options: PostgresOptions): PostgresStore => {
   const { timers, random, log, tap, time } = options
-  const { connections = 10, reserved = 1, statementMs = 30_000, connectMs = 5_000 } = options
+  const {
+    connections = 10,
+    reserved = 1,
+    statementMs = 30_000,
+    lockMs = 2_000,
+    connectMs = 5_000,
+  } = options
   const pools = [Math.max(1, connections - reserved), Math.max(1, reserved)].map((max) => {
     const pool = new pg.Pool({
       connectionString: options.url,
@@ -91,7 +99,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +
       `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), ` +
       `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
-      `set_config('statement_timeout', '${statementMs}', true)`,
+      `set_config('statement_timeout', '${statementMs}', true), set_config('lock_timeout', '${lockMs}', true)`,
   )
   const BEGIN = { plan: plain('begin', 'begin'), values: [] }
   const BEGIN_READ = {
@@ -99,6 +107,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     values: [],
   }
   const COMMIT = { plan: plain('commit', 'commit'), values: [] }
+  const ROLLBACK = { plan: plain('rollback', 'rollback'), values: [] }
   const OPENING = { plan: opening, values: [] }
 
   const sendOf = ({ sql, params }: Statement, now: number): Send => {
@@ -145,41 +154,49 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     const client = await pool.connect().catch((error: unknown) => {
       throw new Failed({ error: error as Error, at: null }, 'unsent')
     })
+    const writes = begin === BEGIN
+    /** Whether the server has a transaction of ours open, which is to be ended before the connection is given back. */
     let open = false
+    const exchange = async (sends: readonly Send[], last: boolean): Promise<unknown[][]> => {
+      open = true
+      try {
+        return await send(client, sends)
+      } catch (error) {
+        if (error instanceof Failed && last && writes) error.stage = 'committing'
+        throw error
+      } finally {
+        open = !last
+      }
+    }
     let spoiled: Error | undefined
     try {
-      while (!step.done) {
-        const { statements, last } = step.value
+      for (let first = true; !step.done; first = false) {
+        const { statements, last }: Ask = step.value
         tap?.(statements)
         const sends = statements.map((each) => sendOf(each, now ?? 0))
-        const first = !open
-        const before = first ? (last ? [OPENING] : [begin, OPENING]) : []
+        // alone under its Sync an ask is a transaction by itself
+        const before = !first ? [] : last ? [OPENING] : [begin, OPENING]
         const after = last && !first ? [COMMIT] : []
-        open = true
-        const committing = last
-        const found = await send(client, [...before, ...sends, ...after]).catch(
-          (error: unknown) => {
-            if (error instanceof Failed && committing && begin === BEGIN) error.stage = 'committing'
-            throw error
-          },
-        )
+        let found: unknown[][]
+        try {
+          found = await exchange([...before, ...sends, ...after], last)
+        } catch (error) {
+          const violation = error instanceof Failed ? violationOf(error.failure.error) : null
+          if (violation === null) throw error
+          open = !first || !last
+          steps.throw(violation)
+          throw violation
+        }
         if (first) now ??= (found[before.length - 1]?.[0] as { now: number }).now
-        if (last) open = false
         step = steps.next(found.slice(before.length, before.length + sends.length))
         if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
       }
-      if (open) {
-        open = false
-        await send(client, [COMMIT]).catch((error: unknown) => {
-          if (error instanceof Failed && begin === BEGIN) error.stage = 'committing'
-          throw error
-        })
-      }
+      if (open) await exchange([COMMIT], true)
       return step.value
     } catch (error) {
       if (error instanceof Failed && error.failure.at === null) spoiled = error.failure.error
       else if (open)
-        await client.query('rollback').catch((lost: unknown) => (spoiled = lost as Error))
+        await send(client, [ROLLBACK]).catch((lost: Failed) => (spoiled = lost.failure.error))
       throw error
     } finally {
       client.release(spoiled)

@@ -36,6 +36,19 @@ export interface Ask {
 /** The steps of one transaction; its value is the transaction's answer. */
 export type Steps<T> = Generator<Ask, T, readonly (readonly unknown[])[]>
 
+/**
+ * A row that must be new was there. It is thrown into the transaction at the ask that it came of, to say what it means:
+ * nothing was written, and nothing more can be asked.
+ */
+export class UniqueViolation extends Error {
+  readonly table: string
+  constructor(table: string, cause: unknown) {
+    super(`a row of ${table} that must be new was there already`, { cause })
+    this.name = 'UniqueViolation'
+    this.table = table
+  }
+}
+
 /** What a transaction may know of the outside: the store's clock, read in the same round trip as its first ask. */
 export interface Tx {
   readonly now: number

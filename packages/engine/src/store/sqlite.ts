@@ -5,6 +5,7 @@ import { Defect, Fault } from '../kernel/errors.ts'
 import type { Time } from '../kernel/time.ts'
 import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
 import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
+import { UniqueViolation } from './sql.ts'
 import type { Store, Tap } from './store.ts'
 
 export interface SqliteStore extends Store {
@@ -82,7 +83,15 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
       const { statements, last } = step.value
       roundTrips += 1
       options.tap?.(statements)
-      const results = statements.map((each) => run(each, tx.now))
+      let results: (readonly unknown[])[]
+      try {
+        results = statements.map((each) => run(each, tx.now))
+      } catch (error) {
+        const violation = violationOf(error)
+        if (violation === null) throw error
+        steps.throw(violation)
+        throw violation
+      }
       step = steps.next(results)
       if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
     }
@@ -178,6 +187,13 @@ const opened = (file: string, options: Options): Database.Database => {
   } catch (error) {
     throw translated(error, file)
   }
+}
+
+const violationOf = (error: unknown): UniqueViolation | null => {
+  const { code, message } = error as { code?: unknown; message: string }
+  if (code !== 'SQLITE_CONSTRAINT_UNIQUE' && code !== 'SQLITE_CONSTRAINT_PRIMARYKEY') return null
+  const [, table = 'a table'] = /failed: (?:index ')?(\w+)/.exec(message) ?? []
+  return new UniqueViolation(table.split('_')[0] ?? table, error)
 }
 
 /** Driver errors become faults here, once; anything that is not the outside's doing passes unchanged. */

@@ -21,7 +21,7 @@ import {
 } from '../store/consequences.ts'
 import { lockRuns, runOf, writeEnds, writeProgress, writeRuns } from '../store/move.ts'
 import type { Statement, Steps, Tx } from '../store/sql.ts'
-import { ask, finish, wrote } from '../store/sql.ts'
+import { ask, finish, UniqueViolation, wrote } from '../store/sql.ts'
 import {
   endedAttempts,
   insertAttempts,
@@ -31,6 +31,7 @@ import {
 import { ensureLimits } from '../store/tables/limits.ts'
 import {
   adoptChildren,
+  bearRuns,
   insertRuns,
   lastTag,
   payloadsOf,
@@ -211,7 +212,7 @@ function* store(
       ),
   )
   const born = all.flatMap(({ children }) => children)
-  const births = born.map((child) => insertRuns([atTheDoor(child, follow)]))
+  const births = born.length === 0 ? [] : [bearRuns(born.map((child) => atTheDoor(child, follow)))]
   for (const { before, successor } of all) {
     if (!successor) continue
     statements.push(
@@ -269,32 +270,35 @@ function* store(
       error,
     })),
   )
-  const first = steps.length > 0 ? [insertSteps(steps)] : []
-  const [ends, moves, progress, ...rest] = yield* finish(
-    writeEnds(ended),
-    writeRuns(moved.map((each) => each.run)),
-    writeProgress(progressed.map((each) => each.run)),
-    ...first,
-    ...births,
-    ...statements,
-    ...atEnd,
-  )
-  wrote([...ends, ...moves, ...progress], all.length, 'write')
-  if (steps.length > 0 && rest[0]?.length !== steps.length)
-    throw new LeaseholdError(
-      'invalid_request',
-      `an entry has the key of an earlier one of its run; the keys are ${steps
-        .map(({ key }) => key)
-        .slice(0, 5)
-        .join(', ')}`,
+  try {
+    const [ends, moves, progress] = yield* finish(
+      writeEnds(ended),
+      writeRuns(moved.map((each) => each.run)),
+      writeProgress(progressed.map((each) => each.run)),
+      insertSteps(steps),
+      ...births,
+      ...statements,
+      ...atEnd,
     )
-  const unborn = born.find((_child, i) => rest[first.length + i]?.length === 0)
-  if (unborn)
-    throw new LeaseholdError(
-      'key_reused',
-      `the child ${unborn.run.workflow} cannot start: its ${unborn.run.key === null ? 'id' : `key ${unborn.run.key}`} belongs to another run`,
-      { workflow: unborn.run.workflow, key: unborn.run.key },
-    )
+    wrote([...ends, ...moves, ...progress], all.length, 'write')
+  } catch (error) {
+    if (error instanceof UniqueViolation && error.table === 'steps')
+      throw new LeaseholdError(
+        'invalid_request',
+        `an entry has the key of an earlier one of its run; the keys are ${steps
+          .map(({ key }) => key)
+          .slice(0, 5)
+          .join(', ')}`,
+      )
+    const [child] = born
+    if (error instanceof UniqueViolation && child)
+      throw new LeaseholdError(
+        'key_reused',
+        `the child ${child.run.workflow}${born.length === 1 ? '' : ` or one of the ${born.length - 1} beside it`} cannot start: its ${child.run.key === null ? 'id' : `key ${child.run.key}`} belongs to another run`,
+        { workflow: child.run.workflow, key: child.run.key },
+      )
+    throw error
+  }
 }
 
 const holds = (run: Run | undefined, session: string, attempt: number): boolean =>

@@ -13,16 +13,15 @@ export interface StepRow {
   readonly error: string | null
 }
 
-const insert = sql<{ run: string }>(
+const insert = sql<never>(
   'steps.insert',
   `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
    select b.run, b.key, b.n, b.kind, b.attempt, b.rev, b.at, b.output, b.error
-     from {rows $1 as b: run text, key text, n int, kind text, attempt int, rev bigint, at bigint, output text, error text} where true
-   on conflict do nothing returning run`,
+     from {rows $1 as b: run text, key text, n int, kind text, attempt int, rev bigint, at bigint, output text, error text} where true`,
 )
-export const insertSteps = (
-  steps: readonly (StepRow & { rev: number })[],
-): Statement<{ run: string }> => forEach(insert, steps)
+/** Refused by a UniqueViolation where an entry has the key of an earlier one. */
+export const insertSteps = (steps: readonly (StepRow & { rev: number })[]): Statement<never> =>
+  forEach(insert, steps)
 
 const STEP = 's.run, s.key, s.n, s.kind, s.attempt, s.at, s.output, s.error'
 const ofClaim = sql<StepRow>(

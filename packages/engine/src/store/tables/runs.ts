@@ -6,16 +6,15 @@ import { runColumns } from '../move.ts'
 import type { Statement } from '../sql.ts'
 import { forEach, rows, sql, statement } from '../sql.ts'
 
-const insert = sql<{
-  id: string
-  lane: string
-  rank: number
-  status: RunStatus
-  rev: number
-  created_at: number
-}>(
-  'runs.insert',
-  `with b as materialized (select * from {rows $1 as b: id text, workflow text, version text, queue text, labels text, lane text, priority int,
+interface InsertedRow {
+  readonly id: string
+  readonly lane: string
+  readonly rank: number
+  readonly status: RunStatus
+  readonly rev: number
+  readonly created_at: number
+}
+const INSERT = `with b as materialized (select * from {rows $1 as b: id text, workflow text, version text, queue text, labels text, lane text, priority int,
        weight double precision, tag double precision, floor double precision, owner text, key text, input_hash text, command text, status text, wait_on text, reason text, note text,
        ready_at bigint, ready_in_ms bigint, deadline_in_ms bigint, attempt_limit_ms bigint, start_by bigint, start_within_ms bigint, parent text, parent_key text,
        awaited int, on_parent_end text, depth int, root text, retry_of text, series text, on_end text, on_end_of text, limit_owner text, limit_global text,
@@ -31,20 +30,19 @@ const insert = sql<{
        b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
        b.parent, b.parent_key, b.awaited, b.on_parent_end, b.depth, b.root, b.retry_of, b.series, b.on_end, b.on_end_of, b.limit_owner, b.limit_global,
        b.limit_a, b.limit_b, b.limit_modes, b.units, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state
-     from b cross join low where low.lane = b.lane
-   on conflict do nothing returning id, lane, rank, status, rev, created_at`,
-)
+     from b cross join low where low.lane = b.lane`
 
-export const insertRuns = (
-  runs: readonly NewRun[],
-): Statement<{
-  id: string
-  lane: string
-  rank: number
-  status: RunStatus
-  rev: number
-  created_at: number
-}> => statement(insert, rows(runs))
+const insert = sql<InsertedRow>(
+  'runs.insert',
+  `${INSERT} on conflict do nothing returning id, lane, rank, status, rev, created_at`,
+)
+/** Answers the rows that were new. */
+export const insertRuns = (runs: readonly NewRun[]): Statement<InsertedRow> =>
+  statement(insert, rows(runs))
+
+const bear = sql<never>('runs.bear', INSERT)
+/** As `insertRuns`, of which each must be new: refused by a UniqueViolation otherwise. */
+export const bearRuns = (runs: readonly NewRun[]): Statement<never> => statement(bear, rows(runs))
 
 const lowest = sql<{ lane: string; tag: number }>(
   'runs.lowest',
