@@ -19,7 +19,7 @@ export function setup(): void {
       .filter((file) => !isTest(file))
       .flatMap((file) => timeOf(file) ?? [])
   const engine = isStale(sources('packages/engine/src'), [
-    timeOf('packages/engine/dist/.tsbuildinfo'),
+    timeOf('packages/engine/dist/cli/main.js'),
   ])
   const page = isStale(sources('packages/dashboard/src'), [
     timeOf('packages/dashboard/dist/index.html'),

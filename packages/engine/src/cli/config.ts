@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import path from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Level } from '../kernel/log.ts'

@@ -33,8 +33,7 @@ export interface Embedded extends Client {
   close(): Promise<void>
 }
 
-/** Opens the file, takes back what an earlier process held, and drives runs until `close`. */
-export const embedded = async (options: EmbeddedOptions): Promise<Embedded> => {
+export const openEmbedded = async (options: EmbeddedOptions): Promise<Embedded> => {
   const ports = systemPorts(options.log ?? noLog)
   const opened = await openOnSqlite({
     file: options.file,

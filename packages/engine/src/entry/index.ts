@@ -1,5 +1,11 @@
-// `leasehold`: what authors import, and the whole engine inside one process.
-export { embedded } from './embedded.ts'
+// `leasehold`: what authors import, and the whole engine inside one process. The engine is loaded when it is opened, so that
+// an executor that imports workflows loads neither a database nor a server.
+import type { Embedded, EmbeddedOptions } from './embedded.ts'
+
+/** Opens the file, takes back what an earlier process held, and drives runs until `close`. */
+export const embedded = async (options: EmbeddedOptions): Promise<Embedded> =>
+  (await import('./embedded.ts')).openEmbedded(options)
+
 export type { Embedded, EmbeddedOptions } from './embedded.ts'
 export { FatalError, LeaseholdError, RetryAfterError, StaleAttemptError } from '../kernel/errors.ts'
 export { ChildFailedError, StepError } from '../executor/failure.ts'

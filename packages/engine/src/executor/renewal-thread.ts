@@ -44,7 +44,7 @@ export const threadRenewals =
   (thread: ThreadOptions) =>
   ({ ports, session, renewMs, say, heard }: RenewalsOptions): Renewals => {
     const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session, renewMs }
-    const running = new threads.Worker(new URL('./renewal-main.js', import.meta.url), {
+    const running = new threads.Worker(new URL('../executor/renewal-main.js', import.meta.url), {
       workerData: data,
     })
     const said = new Map<number, RenewRequest>()

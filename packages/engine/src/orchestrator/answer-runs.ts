@@ -1,5 +1,5 @@
 // Answers about runs: start, look, wait for, tell.
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { encode } from '../kernel/json.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'

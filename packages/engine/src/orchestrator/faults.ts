@@ -1,5 +1,5 @@
 // All faults of a value against its schema at once, each with its path.
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 

@@ -1,7 +1,9 @@
 // Whether a run's input fits the JSON Schema of its workflow, before anything is stored. The schema is what the executor
-// registered; one that cannot be compiled checks nothing here, since the first claim checks the input again.
+// registered; one that cannot be compiled checks nothing here, since the first claim checks the input again. What compiles
+// is loaded with the first schema, so that nobody waits for it at the start.
 import type { ErrorObject, ValidateFunction } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import type * as Ajv from 'ajv/dist/2020.js'
+import { createRequire } from 'node:module'
 import type { Log } from '../kernel/log.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
@@ -58,6 +60,7 @@ export const inputCheck = (log: Log): InputCheck => {
 
 const compile = (schema: object, workflow: string, log: Log): ValidateFunction | null => {
   try {
+    const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof Ajv
     return new Ajv2020({ strict: false, allErrors: true, validateFormats: false }).compile(schema)
   } catch (error) {
     log.warn('workflow.schema_not_usable', { workflow, error })

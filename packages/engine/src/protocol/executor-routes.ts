@@ -1,5 +1,5 @@
 // Routes of executors: the executor port over HTTP. They repeat by keys of their own and carry JSON as text.
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   answer,
   claimRequest,

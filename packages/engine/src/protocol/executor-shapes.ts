@@ -1,6 +1,6 @@
 // What executors send: the shapes of model/work.ts, checked at the door. Unknown members are dropped, so that a newer
 // executor can talk to this server; the protocol's version says what neither side may do without.
-import { z } from 'zod'
+import * as z from 'zod'
 import { firstReasons } from '../model/attempt.ts'
 import { entryKinds } from '../model/work.ts'
 import { instant, json, jsonText, maybe, name, whole } from './values.ts'

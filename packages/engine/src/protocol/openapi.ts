@@ -1,5 +1,5 @@
 // The OpenAPI 3.1 document, made from the same schemas that check requests, so it cannot say anything else than they do.
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ErrorCode } from '../kernel/codes.ts'
 import { codes } from '../kernel/codes.ts'
 import { problem, PROBLEM_TYPE } from './problem.ts'

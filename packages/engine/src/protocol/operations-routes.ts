@@ -1,5 +1,5 @@
 // Routes of operators: executors, slots, queues, pauses, versions, sweeps, the audit, and whether the server is well.
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   executor,
   invariant,

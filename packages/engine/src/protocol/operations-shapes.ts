@@ -1,5 +1,5 @@
 // What operators look at: executors, slots, queues, definitions, sweeps, invariants.
-import { z } from 'zod'
+import * as z from 'zod'
 import { id, instant, json, status, waitOn, whole } from './values.ts'
 
 export const executor = z

@@ -1,5 +1,5 @@
 // A problem document (RFC 9457): how every refusal and fault looks on the wire, and how a client reads it back.
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ErrorCode, FaultCode } from '../kernel/codes.ts'
 import { codes } from '../kernel/codes.ts'
 import { Fault, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'

@@ -1,5 +1,5 @@
 // What a route is: one entry of the one table that feeds the server, the client, the command line and the OpenAPI document.
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { ErrorCode } from '../kernel/codes.ts'
 
 /** Who may call a route; `public` needs no token, an operator may all that a viewer may, an admin everything. */

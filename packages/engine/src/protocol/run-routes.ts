@@ -1,5 +1,5 @@
 // Routes about runs: start, look, wait for, tell.
-import { z } from 'zod'
+import * as z from 'zod'
 import { approval, entry, explanation, runDetail, runResult, runSummary } from './run-shapes.ts'
 import { route } from './route.ts'
 import { id, inQuery, instant, json, maybe, ms, name, status, waitOn, whole } from './values.ts'

@@ -1,5 +1,5 @@
 // Runs as people see them: the row, its history, and why it does not run.
-import { z } from 'zod'
+import * as z from 'zod'
 import { attemptMachine } from '../model/attempt.ts'
 import { waitMachine } from '../model/wait.ts'
 import { entryKinds } from '../model/work.ts'

@@ -1,5 +1,5 @@
 // The small pieces that many shapes are made of: ids, names, instants, JSON values.
-import { z } from 'zod'
+import * as z from 'zod'
 import { waitKinds } from '../model/run.ts'
 
 const LONE_OR_CONTROL =

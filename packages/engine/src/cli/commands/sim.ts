@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Run } from '../call.ts'
 import { exit } from '../exit.ts'
+import { packageFolder } from '../package-folder.ts'
 
 export const run: Run = async ({ args, out }) => {
-  const root = fileURLToPath(new URL('../../../../../', import.meta.url))
+  const root = path.join(packageFolder, '../..')
   const script = path.join(root, 'scripts', 'sim.ts')
   if (!existsSync(script)) {
     out.error(
