@@ -79,8 +79,8 @@ export interface DriverOptions {
   readonly page: (after: number) => Promise<readonly Entry[]>
   /** The store's clock less this process's monotonic clock. */
   readonly storeOffset: number
-  /** Whether another run waits for the slot that this one has. */
-  readonly othersWait: () => boolean
+  /** The workflows whose runs could have the slot that this one has; none while there is room for them beside it. */
+  readonly rivals: () => readonly string[]
   /** Steps that one claim drives before a waiting run gets the slot. */
   readonly maxChainDepth: number
   /** Milliseconds before the workflow's own next try, undefined when it has none left for this error. */
@@ -182,6 +182,8 @@ class RunDriver implements Driver, Ticking {
   #tries: ((durable: boolean) => void)[] = []
   #bodies = 0
   #steps = 0
+  /** At so many steps the store said that nobody waits for this slot. */
+  #aloneAt = 0
   #places = 0
   #writing = false
   #firstReason: FirstReason | null = null
@@ -360,9 +362,9 @@ class RunDriver implements Driver, Ticking {
       this.#draining ||
       this.#pausing ||
       (this.#begins.length > 0 &&
-        this.#steps > 0 &&
+        this.#steps > this.#aloneAt &&
         this.#steps >= this.#options.maxChainDepth &&
-        this.#options.othersWait())
+        this.#options.rivals().length > 0)
     )
   }
 
@@ -382,7 +384,13 @@ class RunDriver implements Driver, Ticking {
       this.#end = { kind: 'hand_back', reason: this.#firstReason }
     else if (this.#draining) this.#end = { kind: 'hand_back', reason: 'shutdown' }
     else if (this.#pausing) this.#end = { kind: 'hand_back', reason: 'pause' }
-    else this.#end = { kind: 'hand_back', reason: 'chain', toEnd: true }
+    else
+      this.#end = {
+        kind: 'hand_back',
+        reason: 'chain',
+        toEnd: true,
+        ifWaiting: this.#options.rivals(),
+      }
     void this.#flush()
   }
 
@@ -498,6 +506,11 @@ class RunDriver implements Driver, Ticking {
       }
       // the suspend found one of its waits satisfied: the attempt goes on
       if (write.end?.kind === 'suspend') this.#end = null
+      // nobody waits for the slot: the chain goes on
+      if (write.end?.kind === 'hand_back' && write.end.ifWaiting) {
+        this.#end = null
+        this.#aloneAt = this.#steps
+      }
       for (const record of write.waits ?? []) {
         if (record.kind !== 'retry') continue
         this.#retried ??= new Set()

@@ -1,5 +1,8 @@
 // An executor: claims runs and drives them within its slots, keeps its session's lease, and lets go of everything when it
 // stops. It is the single owner, in memory, of its jobs and slots; one synchronous turn decides.
+import { codes } from '../kernel/codes.ts'
+import type { ErrorCode } from '../kernel/codes.ts'
+import { inWords } from '../kernel/duration.ts'
 import { errorOf, Fault, FatalError, LeaseholdError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
@@ -51,6 +54,8 @@ export interface ExecutorOptions {
   readonly drainMs?: number
   /** How long aborted bodies may take to settle. Default 2 s. */
   readonly abortGraceMs?: number
+  /** When the supervisor kills the process after its signal; what stopping may take must fit. Where it is known, give it. */
+  readonly killLimitMs?: number
   /** Steps that one claim drives before a waiting run gets the slot. Default 50; 0 lets go after each. */
   readonly maxChainDepth?: number
   /** How long a claim waits for work at the engine. Default 20 s. */
@@ -58,6 +63,8 @@ export interface ExecutorOptions {
   /** Renewals from elsewhere than the main loop, as from a thread of their own. */
   readonly renewals?: typeof startRenewals
   readonly aroundStep?: AroundStep
+  /** Hears why the executor has stopped by itself: its server will not have it again, or a mistake of our own. */
+  readonly onStopped?: (why: Error) => void
 }
 
 export type ExecutorState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
@@ -86,6 +93,8 @@ export interface ExecutorStatus {
   readonly pollInProgress: boolean
   readonly lastRenewalAt: number | null
   readonly fenced: boolean
+  /** Why it has stopped by itself, in words; null where it was told to stop, or works. */
+  readonly stoppedBecause: string | null
 }
 
 export interface Executor {
@@ -125,11 +134,14 @@ interface Session {
 }
 
 const CLOSE_MS = 2_000
+const DRAIN_MS = 25_000
+const ABORT_GRACE_MS = 2_000
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 2_000
 
 export const makeExecutor = (options: ExecutorOptions): Executor => {
-  const { port, ports } = options
+  const { port, ports, drainMs = DRAIN_MS, abortGraceMs = ABORT_GRACE_MS } = options
+  mustFitBefore(options.killLimitMs, drainMs, abortGraceMs)
   const { time, timers, random, ids, log } = ports
   const definitions = definitionsOf(options.workflows)
   const workflows = new Map(options.workflows.map((each) => [`${each.name}@${each.version}`, each]))
@@ -147,7 +159,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   const isRunning = (): boolean => state === 'running'
   let polling: Promise<void> | null = null
   let pollInProgress = false
-  let more = false
+  let stoppedBecause: string | null = null
   let wakePoll: (() => void) | null = null
   let roomier: (() => void) | null = null
   let cancelFence: (() => void) | null = null
@@ -180,7 +192,14 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         renewMs: answer.renewMs,
         send: (request) => port.renew(request),
         say: () => renewal(made),
-        heard: (heard, request, at) => renewed(made, heard, request, at),
+        heard: (heard, request, at) => {
+          try {
+            renewed(made, heard, request, at)
+          } catch (error) {
+            // an answer that cannot be read is no answer: the lease is not trusted for it
+            log.warn('renewal.unreadable', { session: id, error })
+          }
+        },
       }),
       unlisten: port.listen(id, (told) =>
         jobOf(told.run, told.attempt)?.driver.told(told.directive, told.note),
@@ -232,9 +251,12 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       void loseSession(of, answer.message)
       return
     }
+    const pending = new Set(answer.pending.map(({ run, attempt }) => `${run}#${attempt}`))
     of.lastSent = sent
     of.lastRenewalAt = time.now()
-    of.letGo = of.letGo.filter((each) => !request.letGo.includes(each))
+    of.letGo = of.letGo.filter(
+      (each) => !request.letGo.includes(each) || pending.has(`${each.run}#${each.attempt}`),
+    )
     of.wantsList = answer.wantsList
     if (answer.wantsList) of.renewals.soon()
     for (const told of answer.told)
@@ -243,7 +265,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       of.fenced = false
       log.info('session.trusted_again', { session: of.id })
       wakePoll?.()
-    } else if (of.fenced) of.renewals.soon()
+    } else if (of.fenced)
+      // what was listed is applied after the answer: ask again when it may have been
+      timers.after(FIRST_RETRY_MS, () => of.renewals.soon())
   }
 
   /** The session was ended by the engine: what it held is somebody else's. Drop it all and register anew. */
@@ -263,12 +287,20 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         wakePoll?.()
         return
       } catch (error) {
+        if (isFinalNo(error)) return stopForGood('executor.refused', error)
         log.warn('session.not_registered', { error })
-        if (error instanceof LeaseholdError && error.code === 'incompatible_protocol') throw error
         await sleep(timers, jittered(random, wait), stopping.signal)
         wait = Math.min(LAST_RETRY_MS, wait * 2)
       }
     }
+  }
+
+  /** It would stay up idle and look healthy: it stops instead, and says why. */
+  const stopForGood = (event: string, error: unknown): void => {
+    log.error(event, { error })
+    stoppedBecause ??= messageOf(error)
+    void executor.stop()
+    options.onStopped?.(error instanceof Error ? error : new Error(messageOf(error)))
   }
 
   const closeLocally = (of: Session): void => {
@@ -370,7 +402,6 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         continue
       }
       of.received = Math.max(of.received, claim)
-      more = answer.more
       const offset = answer.now - time.mono()
       for (const run of answer.runs) {
         if (of.over || of !== session || of.fenced)
@@ -437,7 +468,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       write: (write) => send(of, write, () => driver.over),
       page: (after) => pages(of, claimed.run, after),
       storeOffset,
-      othersWait: () => more && slots.free(slotClass) === 0,
+      rivals: () => (slots.free(slotClass) === 0 ? workflowsOf([slotClass]) : []),
       maxChainDepth: options.maxChainDepth ?? 50,
       retryInMs: (error) => workflowRetry(workflow, claimed, error, random.next()),
     })
@@ -565,8 +596,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     stopping.abort()
     wakePoll?.()
     for (const job of jobs.values()) job.driver.drain()
-    const deadline = time.mono() + (options.drainMs ?? 25_000)
-    await within(options.drainMs ?? 25_000, Promise.all([allLeft(), polling]))
+    const deadline = time.mono() + drainMs
+    await within(drainMs, Promise.all([allLeft(), polling]))
     const rest = [...jobs.values()].filter((job) => job.left === null)
     if (rest.length > 0) {
       log.warn('executor.drain_limit', {
@@ -577,7 +608,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       for (const job of rest) job.driver.stop('shutdown', 'the executor is shutting down')
     }
     if ([...jobs.values()].some((job) => job.driver.bodies > 0))
-      await within(options.abortGraceMs ?? 2_000, allSettled())
+      await within(abortGraceMs, allSettled())
     if (of && !of.over) {
       const unsettled = exiting
         ? []
@@ -603,7 +634,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       (error: unknown) => messageOf(error),
     )
     const answer = await within(CLOSE_MS, told)
-    const bounded = answer === undefined ? `no answer within ${CLOSE_MS} ms` : answer
+    const bounded = answer === undefined ? `no answer within ${inWords(CLOSE_MS)}` : answer
     if (bounded !== null) log.warn('session.not_closed', { session: of.id, message: bounded })
     closeLocally(of)
     if (unsettled.length > 0)
@@ -656,7 +687,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         throw new LeaseholdError('draining', 'the executor was stopped while it registered')
       state = 'running'
       watchLease()
-      polling = poll().catch((error: unknown) => log.error('executor.poll_failed', { error }))
+      polling = poll().catch((error: unknown) => stopForGood('executor.poll_failed', error))
     },
     stop({ exiting = true } = {}) {
       if (stopped) return stopped
@@ -700,6 +731,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       pollInProgress,
       lastRenewalAt: session?.lastRenewalAt ?? null,
       fenced: session?.fenced ?? false,
+      stoppedBecause,
     }),
     setSlots(slotClass, limit) {
       slots.set(slotClass, limit)
@@ -708,6 +740,29 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     },
   }
   return executor
+}
+
+/** Refusals of a registration that another try may not meet. */
+const PASSING: readonly ErrorCode[] = ['draining', 'store_busy', 'session_ended']
+
+/** Whether a server has said no in a way that no repeat of the registration changes. */
+const isFinalNo = (error: unknown): boolean =>
+  error instanceof LeaseholdError &&
+  codes[error.code].kind === 'refusal' &&
+  !PASSING.includes(error.code)
+
+/** A supervisor that kills before the executor has let go would leave its runs to their lease (EX-20). */
+const mustFitBefore = (
+  killLimitMs: number | undefined,
+  drainMs: number,
+  abortGraceMs: number,
+): void => {
+  if (killLimitMs === undefined || drainMs + abortGraceMs < killLimitMs) return
+  throw new LeaseholdError(
+    'invalid_config',
+    `stopping may take ${inWords(drainMs + abortGraceMs)} (drain limit ${inWords(drainMs)}, abort grace ${inWords(abortGraceMs)}), and the process is killed after ${inWords(killLimitMs)}; lower drainMs, or raise the kill limit of the supervisor above the sum`,
+    { drainMs, abortGraceMs, killLimitMs },
+  )
 }
 
 /** Errors that no try mends: our own refusals, and what an author has called final, in the function or in a step of it. */

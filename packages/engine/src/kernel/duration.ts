@@ -35,3 +35,26 @@ const parsed = (text: unknown): number => {
     sum += Number(amount) * (UNITS[unit ?? ''] ?? Number.NaN)
   return sum
 }
+
+const WORDS: readonly (readonly [string, number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+]
+
+/** A duration in a sentence, in its two largest units: `250 ms`, `2.5 s`, `1 min 30 s`, `3 h`, `2 d 4 h`. */
+export const inWords = (ms: number): string => {
+  const whole = Math.round(Math.abs(ms))
+  if (whole < 1_000) return `${whole} ms`
+  if (whole < 60_000) return `${Math.floor(whole / 100) / 10} s`
+  const at = WORDS.findIndex(([, unit]) => whole >= unit)
+  let left = whole
+  return WORDS.slice(at, at + 2)
+    .flatMap(([name, unit]) => {
+      const count = Math.floor(left / unit)
+      left -= count * unit
+      return count === 0 ? [] : [`${count} ${name}`]
+    })
+    .join(' ')
+}

@@ -83,7 +83,13 @@ export type EndReport =
       readonly retryInMs?: number
     }
   | { readonly kind: 'suspend'; readonly keys: readonly string[] }
-  | { readonly kind: 'hand_back'; readonly reason: string; readonly toEnd?: boolean }
+  /** `ifWaiting`: only where a run of these workflows waits for the slot; else the attempt goes on. */
+  | {
+      readonly kind: 'hand_back'
+      readonly reason: string
+      readonly toEnd?: boolean
+      readonly ifWaiting?: readonly string[]
+    }
   | { readonly kind: 'park'; readonly reason: string; readonly note: string }
   | { readonly kind: 'stale'; readonly note: string }
   /** A step's body has not settled after its limit: its failed try is recorded and the next one gets a higher fence. */
@@ -168,8 +174,6 @@ export interface ClaimOk {
   /** The store's clock as it answered. */
   readonly now: number
   readonly leaseUntil: number | null
-  /** Others wait for what this session serves. */
-  readonly more: boolean
 }
 export type ClaimAnswer = ClaimOk | Refusal
 
@@ -213,7 +217,7 @@ export interface RenewRequest {
   readonly draining: boolean
   /** What the executor shows of itself, as JSON text. */
   readonly status: string | null
-  /** Hand-backs that were not acknowledged. */
+  /** Hand-backs that were not acknowledged; acknowledged is what an answer does not name as pending. */
   readonly letGo: readonly LetGo[]
   /** Once a lease: all that is held from claims up to `claim`. */
   readonly held?:
@@ -234,7 +238,9 @@ export interface RenewOk {
   readonly now: number
   readonly leaseUntil: number | null
   readonly told: readonly Told[]
-  /** The digest differs: send the list with the next renewal. */
+  /** What it listed as let go and still holds: it is about to be handed back; list it again until it is. */
+  readonly pending: readonly { readonly run: string; readonly attempt: number }[]
+  /** An earlier digest differed: send the list with the next renewal. */
   readonly wantsList: boolean
 }
 export type RenewAnswer = RenewOk | Refusal

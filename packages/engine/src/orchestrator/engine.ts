@@ -16,7 +16,7 @@ import { refuse } from '../kernel/outcome.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import type { Store } from '../store/store.ts'
-import { lockLimits } from '../store/tables/limits.ts'
+import { limitsByKey } from '../store/tables/limits.ts'
 import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
 import { allDefinitions, allLanes } from '../store/tables/sessions.ts'
 import type { CancelAnswer, CancelCommand } from '../transitions/cancel.ts'
@@ -82,7 +82,9 @@ export interface Engine {
     by: string,
     reason: string,
   ): Promise<Outcome<{ run: string; attempt: number; status: RunStatus }>>
-  /** Resolves when no batch is collecting or in flight. */
+  /** Does what follows an answer without holding it up. A fault is logged under `event`: whoever asked asks again. */
+  later(event: string, work: () => Promise<void>): void
+  /** Resolves when no batch is collecting or in flight, and what was to be done later is done. */
   idle(): Promise<void>
 }
 
@@ -96,6 +98,7 @@ interface Options {
 export const openEngine = async ({ store, ports, settings }: Options): Promise<Engine> => {
   const hub = makeHub()
   const lanes = makeLanes()
+  const doing = new Set<Promise<void>>()
   let catalog: Catalog = emptyCatalog
   let heard:
     | ((what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void)
@@ -115,7 +118,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       const [definitions, known, global] = yield* ask(
         allDefinitions(),
         allLanes(),
-        lockLimits(['global']),
+        limitsByKey(['global']),
       )
       return { definitions, known, global }
     })
@@ -201,9 +204,19 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     async takeFrom(run, by, reason) {
       return (await engine.act((tx, context) => takeFrom(tx, run, by, reason, context))).answer
     },
+    later(event, work) {
+      const done = work()
+        .catch((error: unknown) => {
+          if (error instanceof Fault) ports.log.warn(event, { error })
+          else ports.log.error(event, { error })
+        })
+        .finally(() => doing.delete(done))
+      doing.add(done)
+    },
     async idle() {
       await starts.idle()
       await writes.idle()
+      while (doing.size > 0) await Promise.all(doing)
     },
   }
 

@@ -9,11 +9,12 @@ import type {
   RegisterAnswer,
   RenewAnswer,
   RenewRequest,
+  WriteAnswer,
 } from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
 import { ask } from '../store/sql.ts'
 import { stepsAfter } from '../store/tables/journal.ts'
-import { heldBy } from '../store/tables/runs.ts'
+import { anyQueued, heldBy } from '../store/tables/runs.ts'
 import { liveSessions } from '../store/tables/sessions.ts'
 import { claim, entryOf } from '../transitions/claim.ts'
 import { closeSession } from '../transitions/end-session.ts'
@@ -37,6 +38,8 @@ export interface PortOptions {
 export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort => {
   const { settings, hub, lanes, ports } = engine
   const known = new Map<string, Serves>()
+  /** Sessions whose digest differed: their next renewal is to bring the list. A hint, lost with this process. */
+  const differs = new Set<string>()
 
   const servesFor = async (session: string): Promise<Serves | undefined> => {
     const kept = known.get(session)
@@ -48,12 +51,23 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
     return known.get(session)
   }
 
-  const applyRenewal = async (request: RenewRequest): Promise<boolean> => {
-    if (request.letGo.length > 0)
+  const forget = (session: string): void => {
+    known.delete(session)
+    differs.delete(session)
+  }
+
+  /** What a renewal lists, after its answer: hands back what was let go, and compares what is held. */
+  const applyRenewal = async (
+    request: RenewRequest,
+    pending: readonly { readonly run: string; readonly attempt: number }[],
+  ): Promise<void> => {
+    const still = new Set(pending.map(({ run, attempt }) => `${run}#${attempt}`))
+    const letGo = request.letGo.filter(({ run, attempt }) => still.has(`${run}#${attempt}`))
+    if (letGo.length > 0)
       await engine.act((tx, context) =>
         endAttempts(
           tx,
-          request.letGo.map(({ run, attempt, reason }) => ({
+          letGo.map(({ run, attempt, reason }) => ({
             run,
             attempt,
             session: request.session,
@@ -64,13 +78,16 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
           context,
         ),
       )
-    if (!request.held) return false
+    if (!request.held) return
     const { claim: upTo } = request.held
     const held = await engine.read(function* () {
       return (yield* ask(heldBy(request.session, upTo)))[0]
     })
     const here = held.map((row) => ({ run: row.id, attempt: row.attempt }))
-    if ('digest' in request.held) return request.held.digest !== heldDigest(here)
+    if ('digest' in request.held) {
+      if (request.held.digest !== heldDigest(here)) differs.add(request.session)
+      return
+    }
     const theirs = new Set(request.held.runs.map(({ run, attempt }) => `${run}#${attempt}`))
     const unknown = here.filter(({ run, attempt }) => !theirs.has(`${run}#${attempt}`))
     if (unknown.length > 0)
@@ -88,7 +105,19 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
           context,
         ),
       )
-    return false
+  }
+
+  /** Whether a run of these workflows waits for a slot of this session. */
+  const othersWait = async (session: string, workflows: readonly string[]): Promise<boolean> => {
+    const what = await servesFor(session)
+    if (!what) return false
+    const mine = lanes
+      .served(session, what)
+      .filter((lane) => workflows.includes(parseLane(lane).workflow))
+    const [found] = await engine.read(function* () {
+      return yield* ask(anyQueued(mine))
+    })
+    return found.length > 0
   }
 
   return {
@@ -160,18 +189,23 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
           { session: request.session },
         )
       const asked = await laneWithWork(engine, request, what, signal)
+      const serves = lanes.served(request.session, what)
+      const open = request.only
+        ? serves.filter((lane) => request.only?.includes(parseLane(lane).workflow))
+        : serves
       const answer = await engine.store.run((tx) =>
-        claim(
-          tx,
-          { ...request, serves: lanes.served(request.session, what), lanes: asked },
-          settings,
-        ),
+        claim(tx, { ...request, serves, open, lanes: asked }, settings),
       )
       if (!answer.ok) {
-        if (answer.code === 'session_ended') known.delete(request.session)
+        if (answer.code === 'session_ended') forget(request.session)
         return answer
       }
-      if (!answer.repeated) lanes.found(asked, answer.taken, request.most, answer.runs.length)
+      engine.follow(answer.follow)
+      if (!answer.repeated)
+        lanes.found(
+          { asked, session: request.session, except: request.except, most: request.most },
+          { taken: answer.taken, count: answer.runs.length, withheld: answer.withheld },
+        )
       for (const run of answer.runs) hub.changed(run.run)
       return {
         ok: true,
@@ -179,7 +213,6 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
         runs: answer.runs,
         now: ports.time.now(),
         leaseUntil: answer.leaseUntil,
-        more: answer.runs.length >= request.most,
       }
     },
 
@@ -190,29 +223,38 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
       return rows.map(entryOf)
     },
 
-    write: (session, item) => engine.write(session, item),
+    async write(session, item): Promise<WriteAnswer> {
+      if (item.end?.kind !== 'hand_back' || item.end.ifWaiting === undefined)
+        return engine.write(session, item)
+      if (await othersWait(session, item.end.ifWaiting)) return engine.write(session, item)
+      const { end: _nobodyWaits, ...rest } = item
+      return engine.write(session, rest)
+    },
 
     async renew(request): Promise<RenewAnswer> {
       const answer = await engine.store.run((tx) =>
-        renew(tx, request.session, request.status, request.draining),
+        renew(tx, request.session, request.status, request.draining, request.letGo),
       )
       if (!answer.ok) {
-        known.delete(request.session)
+        forget(request.session)
         return answer
       }
-      const wantsList = await applyRenewal(request)
+      if (request.held && 'runs' in request.held) differs.delete(request.session)
+      if (answer.pending.length > 0 || request.held)
+        engine.later('renewal.not_applied', () => applyRenewal(request, answer.pending))
       return {
         ok: true,
         now: answer.now,
         leaseUntil: answer.session.lease_until,
         told: answer.told,
-        wantsList,
+        pending: answer.pending,
+        wantsList: differs.has(request.session),
       }
     },
 
     async close(request) {
       const { handedBack } = await engine.act((tx, context) => closeSession(tx, request, context))
-      known.delete(request.session)
+      forget(request.session)
       return { ok: true, handedBack }
     },
 
@@ -243,7 +285,7 @@ const laneWithWork = (
 ): Promise<LanePlace[]> => {
   const look = (): LanePlace[] =>
     engine.lanes
-      .look(request.session, what)
+      .look(request.session, what, request.except)
       .filter(({ lane }) => !request.only || request.only.includes(parseLane(lane).workflow))
   const found = look()
   if (found.length > 0 || request.waitMs <= 0 || signal?.aborted === true)

@@ -18,6 +18,8 @@ interface LaneState extends Lane {
   stored: number
   /** Wake-ups so far: one that comes while a claim is under way is not taken back by what that claim found. */
   wakes: number
+  /** Who found nothing for itself at so many wake-ups, while others may be given what is there. */
+  readonly vain: Map<string, number>
 }
 
 export interface LanePlace {
@@ -38,18 +40,28 @@ export interface Lanes {
   wake(lane: string, at: Place): void
   /** The lanes that this session serves. */
   served(session: string, serves: Serves): readonly string[]
-  /** The lanes that this session serves and that may hold something, in an order that goes round. */
-  look(session: string, serves: Serves): LanePlace[]
-  /** What a claim of these lanes found. */
+  /** The lanes that this session serves and that may hold something for it, in an order that goes round. */
+  look(session: string, serves: Serves, except: readonly string[]): LanePlace[]
+  /** What a claim of these lanes found; `withheld` are those whose rest is for other sessions. */
   found(
-    asked: readonly LanePlace[],
-    taken: ReadonlyMap<string, Place & { tags: readonly number[] }>,
-    most: number,
-    count: number,
+    claim: {
+      readonly asked: readonly LanePlace[]
+      readonly session: string
+      readonly except: readonly string[]
+      readonly most: number
+    },
+    what: {
+      readonly taken: ReadonlyMap<string, Place & { tags: readonly number[] }>
+      readonly count: number
+      readonly withheld: ReadonlySet<string> | 'all'
+    },
   ): void
   /** Looks from the start again in every lane, and in these, which hold something, at all. */
   refresh(withWork: Iterable<string>): void
 }
+
+/** Who asked: another list of what is excluded is another question. */
+const asker = (session: string, except: readonly string[]): string => [session, ...except].join(' ')
 
 export const makeLanes = (): Lanes => {
   const states = new Map<string, LaneState>()
@@ -68,6 +80,7 @@ export const makeLanes = (): Lanes => {
       virtual: 0,
       stored: 0,
       wakes: 0,
+      vain: new Map(),
     }
     states.set(lane, made)
     known.add(lane)
@@ -104,8 +117,11 @@ export const makeLanes = (): Lanes => {
         state.from = at
     },
     served: (session, what) => matching(session, what).map(({ lane }) => lane),
-    look(session, what) {
-      const mine = matching(session, what).filter((lane) => lane.maybe)
+    look(session, what, except) {
+      const mine = matching(session, what).filter(
+        ({ maybe, vain, wakes }) =>
+          maybe && (vain.size === 0 || vain.get(asker(session, except)) !== wakes),
+      )
       turn += 1
       const first = mine.length === 0 ? 0 : turn % mine.length
       return [...mine.slice(first), ...mine.slice(0, first)].map(({ lane, from, wakes }) => ({
@@ -114,7 +130,7 @@ export const makeLanes = (): Lanes => {
         wakes,
       }))
     },
-    found(asked, taken, most, count) {
+    found({ asked, session, except, most }, { taken, count, withheld }) {
       for (const [lane, { tags }] of taken) {
         const state = stateOf(lane)
         for (const tag of [...tags].sort((a, b) => a - b))
@@ -124,13 +140,20 @@ export const makeLanes = (): Lanes => {
         const state = stateOf(lane)
         if (state.wakes !== wakes) continue
         const got = taken.get(lane)
+        const whole = withheld !== 'all' && !withheld.has(lane)
+        // what was excluded may stand before what was taken
+        if (got && (whole || withheld === 'all')) state.from = { rank: got.rank, id: got.id }
         // a claim that stopped for want of room says nothing of what is left
-        if (got) state.from = { rank: got.rank, id: got.id }
-        if (count < most) state.maybe = false
+        if (count >= most) continue
+        if (whole) state.maybe = false
+        else state.vain.set(asker(session, except), wakes)
       }
     },
     refresh(withWork) {
-      for (const state of states.values()) state.from = START
+      for (const state of states.values()) {
+        state.from = START
+        state.vain.clear()
+      }
       for (const lane of withWork) stateOf(lane).maybe = true
     },
   }

@@ -125,7 +125,12 @@ const end = z.discriminatedUnion('kind', [
     retryInMs: ms.exactOptional(),
   }),
   z.object({ kind: z.literal('suspend'), keys: z.array(key) }),
-  z.object({ kind: z.literal('hand_back'), reason: note, toEnd: z.boolean().exactOptional() }),
+  z.object({
+    kind: z.literal('hand_back'),
+    reason: note,
+    toEnd: z.boolean().exactOptional(),
+    ifWaiting: z.array(name).exactOptional(),
+  }),
   z.object({ kind: z.literal('park'), reason: note, note }),
   z.object({ kind: z.literal('stale'), note }),
   z.object({ kind: z.literal('revoke'), reason: note, note }),

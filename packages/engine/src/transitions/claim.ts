@@ -5,14 +5,18 @@ import { refuse } from '../kernel/outcome.ts'
 import { liveWait } from '../model/apply.ts'
 import type { Settings } from '../model/settings.ts'
 import type { ClaimedRun, Entry, EntryKind } from '../model/work.ts'
+import type { Follow } from '../model/follow.ts'
+import { nothing } from '../model/follow.ts'
 import type { ClaimRow } from '../store/move.ts'
 import { claimStatements, heldUnderClaim } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import { ask, finish } from '../store/sql.ts'
+import { ask, finish, within } from '../store/sql.ts'
 import type { StepRow } from '../store/tables/journal.ts'
 import { stepsOfClaim } from '../store/tables/journal.ts'
+import { anyDue, withheldLanes } from '../store/tables/runs.ts'
 import { numberClaim, sessionById } from '../store/tables/sessions.ts'
 import { waitOf, waitsOfClaim } from '../store/tables/waits.ts'
+import { wake } from './wake.ts'
 
 export interface ClaimCommand {
   readonly session: string
@@ -21,6 +25,8 @@ export interface ClaimCommand {
   readonly except: readonly string[]
   /** Every lane that the session serves, also those in which it does not look now. */
   readonly serves: readonly string[]
+  /** Of these, where it has room: runs that this claim makes due are taken there too. */
+  readonly open: readonly string[]
   /** Where to look, in this order, each from the lowest place that may still be queued. */
   readonly lanes: readonly {
     readonly lane: string
@@ -39,18 +45,23 @@ export interface Claimed {
   readonly leaseUntil: number | null
   /** The first answer of a claim that is asked for again. */
   readonly repeated: boolean
+  /** Lanes with a run that only this session may not have; every lane where a rule keeps it from some anywhere. */
+  readonly withheld: ReadonlySet<string> | 'all'
+  readonly follow: Follow
 }
 
 const SUSPECT_DUE_MS = 60_000
 
 export function* claim(
-  _tx: Tx,
+  tx: Tx,
   command: ClaimCommand,
   settings: Settings,
 ): Steps<Claimed | Refusal> {
-  const [numbered, [session]] = yield* ask(
+  const [numbered, [session], due, kept] = yield* ask(
     numberClaim(command.session, command.claim),
     sessionById(command.session),
+    anyDue(),
+    withheldLanes(command.except),
   )
   if (!session)
     return refuse('session_ended', `there is no session ${command.session}; register anew`, {
@@ -85,9 +96,13 @@ export function* claim(
       taken: new Map(),
       leaseUntil: session.lease_until,
       repeated: true,
+      withheld: 'all',
+      follow: nothing(),
     }
   }
-  const perLane = command.lanes.flatMap(({ lane, from }) =>
+  // due is judged here, by the store's clock, and not only by the loop that looks each second
+  const follow = due.length === 0 ? nothing() : (yield* within(wake(tx))).follow
+  const perLane = lanesWith(command, follow).flatMap(({ lane, from }) =>
     claimStatements({
       session: command.session,
       claim: command.claim,
@@ -101,7 +116,7 @@ export function* claim(
   )
   const [steps, waits, ...claimed] = yield* claimAnd(command, settings, perLane)
   const taken = new Map<string, { rank: number; id: string; tags: number[] }>()
-  command.lanes.forEach(({ lane }, i) => {
+  lanesWith(command, follow).forEach(({ lane }, i) => {
     for (const row of [...(claimed[2 * i] ?? []), ...(claimed[2 * i + 1] ?? [])]) {
       const last = taken.get(lane)
       const later = !last || row.rank > last.rank || (row.rank === last.rank && row.id > last.id)
@@ -115,8 +130,27 @@ export function* claim(
     taken,
     leaseUntil: session.lease_until,
     repeated: false,
+    withheld: kept.some(({ lane }) => lane === '') ? 'all' : new Set(kept.map(({ lane }) => lane)),
+    follow,
   }
 }
+
+/** The lanes that were asked for, and those in which this claim has made something due, each from its lowest place. */
+const lanesWith = (
+  { lanes, open }: ClaimCommand,
+  { lanes: woken }: Follow,
+): ClaimCommand['lanes'] => [
+  ...lanes.map(({ lane, from }) => {
+    const at = woken.get(lane)
+    return {
+      lane,
+      from: at && (at.rank < from.rank || (at.rank === from.rank && at.id < from.id)) ? at : from,
+    }
+  }),
+  ...open
+    .filter((lane) => woken.has(lane) && !lanes.some((each) => each.lane === lane))
+    .map((lane) => ({ lane, from: woken.get(lane) as { rank: number; id: string } })),
+]
 
 function* claimAnd(
   command: ClaimCommand,

@@ -1,10 +1,11 @@
-// A renewal: writes its session's row only, and answers what the session should know. What it lists is applied later.
+// A renewal: writes its session's row only, and answers what the session should know. What it lists is applied later, in
+// transactions of its own, and stays listed until it has been.
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
-import type { Told } from '../model/work.ts'
+import type { LetGo, Told } from '../model/work.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { finish } from '../store/sql.ts'
-import { directivesOf } from '../store/tables/runs.ts'
+import { directivesOf, stillHeldBy } from '../store/tables/runs.ts'
 import type { SessionRow } from '../store/tables/sessions.ts'
 import { renewSession, sessionById } from '../store/tables/sessions.ts'
 
@@ -12,6 +13,8 @@ export interface Renewed {
   readonly ok: true
   readonly session: SessionRow
   readonly told: readonly Told[]
+  /** What was listed as let go and is still held. */
+  readonly pending: readonly { readonly run: string; readonly attempt: number }[]
   readonly now: number
 }
 
@@ -20,11 +23,13 @@ export function* renew(
   session: string,
   status: string | null,
   draining: boolean,
+  letGo: readonly LetGo[] = [],
 ): Steps<Renewed | Refusal> {
-  const [[row], [any], told] = yield* finish(
+  const [[row], [any], told, pending] = yield* finish(
     renewSession(session, status, draining),
     sessionById(session),
     directivesOf(session),
+    stillHeldBy(session, letGo),
   )
   if (!row)
     return refuse(
@@ -47,6 +52,7 @@ export function* renew(
       directive: run.status === 'canceling' ? ('cancel' as const) : ('pause' as const),
       note: run.note,
     })),
+    pending,
     now: tx.now,
   }
 }

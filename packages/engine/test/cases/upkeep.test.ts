@@ -341,6 +341,7 @@ describe('loops that go on for days', () => {
           now: clock.time.now(),
           leaseUntil: null,
           told: [],
+          pending: [],
           wantsList: false,
         }),
       close: () => Promise.resolve({ ok: true, handedBack: 0 }),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSlots } from '../../src/executor/slots.ts'
 import { workflow } from '../../src/executor/workflow.ts'
-import { Fault } from '../../src/kernel/errors.ts'
+import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import type { TestStore } from '../support/store.ts'
 import { only, openStore } from '../support/store.ts'
@@ -589,6 +589,164 @@ describe('EX-21 chains', () => {
     expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 1, entries: 10 })
     void executor.stop()
     await advance(t, 0)
+  })
+})
+
+describe('EX-21 evidence that another waits', () => {
+  /** A run of four steps at a depth of two, in the only slot; `between` happens while its first step runs. */
+  const driven = async (between: (driven: string) => Promise<void>) => {
+    const first = gate()
+    const began: string[] = []
+    const w = workflow('w', async (ctx, input: string) => {
+      await ctx.step('a', () => (input === '1' ? first.opened : undefined))
+      for (const name of ['b', 'c', 'd'])
+        await ctx.step(name, () => void began.push(`${input}${name}`))
+    })
+    const light = workflow({ name: 'light', slotClass: 'light' }, () => undefined)
+    const x = executorOn(t, {
+      workflows: [w, light],
+      slots: { default: 1, light: 0 },
+      maxChainDepth: 2,
+    })
+    await x.executor.start()
+    const id = await t.start('w', { input: '"1"' })
+    await advance(t, 0)
+    await between(id)
+    first.open()
+    for (let i = 0; i < 4; i++) await advance(t, 100)
+    void x.executor.stop()
+    await advance(t, 0)
+    return { run: t.run(id), began }
+  }
+
+  it('EX-21 one that came after the claim counts: it is asked for when the depth is reached', async () => {
+    const { run, began } = await driven(async () => {
+      await t.start('w', { input: '"2"' })
+    })
+    expect(run).toMatchObject({ status: 'succeeded', attempt: 2 })
+    expect(began.slice(0, 2)).toEqual(['1b', '2b'])
+  })
+
+  it('EX-21 one that has gone meanwhile and one of another class do not', async () => {
+    const { run } = await driven(async () => {
+      const gone = await t.start('w', { input: '"2"' })
+      await t.engine.cancel({ run: gone, by: 'ana', reason: null })
+      await t.start('light')
+    })
+    expect(run).toMatchObject({ status: 'succeeded', attempt: 1, entries: 4 })
+  })
+})
+
+describe('EX-20 the supervisor’s limit', () => {
+  const made = (drainMs: number, abortGraceMs: number, killLimitMs?: number) =>
+    executorOn(t, {
+      workflows: [quick],
+      drainMs,
+      abortGraceMs,
+      ...(killLimitMs === undefined ? {} : { killLimitMs }),
+    })
+
+  it('EX-20 drain limit and abort grace together must be below the supervisor’s kill limit, where that is known', () => {
+    expect(() => made(25_000, 2_000, 30_000)).not.toThrow()
+    expect(() => made(25_000, 2_000)).not.toThrow()
+    expect(() => made(25_000, 5_000, 30_000)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_config',
+        message: expect.stringMatching(/25 s.*5 s.*killed after 30 s/) as string,
+      }) as Error,
+    )
+    // by the defaults too
+    expect(() => executorOn(t, { workflows: [quick], killLimitMs: 20_000 })).toThrow('27 s')
+  })
+})
+
+describe('RAIL-11 a server that will not have an executor again', () => {
+  const no = () =>
+    new LeaseholdError(
+      'incompatible_protocol',
+      'the executor (build test) speaks protocol 1, this server 2; upgrade the executor',
+    )
+  const refusedLater = async (lost: 'claim' | 'renewal') => {
+    const heard: Error[] = []
+    const { a, signals, w } = slow()
+    const x = executorOn(t, { workflows: [w], error: no, onStopped: (why) => heard.push(why) })
+    await x.executor.start()
+    await t.start('w')
+    await advance(t, 0)
+    x.cut.register = 'before'
+    if (lost === 'renewal') x.cut.claim = 'never'
+    t.sql(
+      `update sessions set state = 'ended', ended_at = 1, end_reason = 'lease_lapsed', evidence = 'x' where ended_at is null returning id`,
+    )
+    await advance(t, 60_000)
+    return { a, x, heard, signals }
+  }
+
+  it.each(['claim', 'renewal'] as const)(
+    'RAIL-11 stops it in the open, with the sentence that says what to upgrade (heard of by a %s)',
+    async (by) => {
+      const { a, x, heard, signals } = await refusedLater(by)
+      expect(x.executor.status()).toMatchObject({
+        state: 'stopped',
+        stoppedBecause: expect.stringContaining('upgrade the executor') as string,
+      })
+      expect(heard).toMatchObject([{ code: 'incompatible_protocol' }])
+      expect(signals[0]?.aborted).toBe(true)
+      expect(
+        x.logged.filter(({ event }) => event === 'executor.refused').map(({ level }) => level),
+      ).toEqual(['error'])
+      expect(x.count('register')).toBe(2)
+      const calls = x.calls.length
+      a.open()
+      await x.executor.stop()
+      await advance(t, 60_000)
+      expect(x.calls).toHaveLength(calls)
+    },
+  )
+
+  it('RAIL-11 a refusal that passes, and a server that is away, are waited out', async () => {
+    let tries = 0
+    const x = executorOn(t, {
+      workflows: [quick],
+      error: () =>
+        ++tries % 2 === 0
+          ? new LeaseholdError('draining', 'try again')
+          : new Fault('peer_unreachable', 'nobody there'),
+    })
+    await x.executor.start()
+    x.cut.register = 'before'
+    t.sql(
+      `update sessions set state = 'ended', ended_at = 1, end_reason = 'lease_lapsed', evidence = 'x' where ended_at is null returning id`,
+    )
+    await advance(t, 40_000)
+    expect(tries).toBeGreaterThan(3)
+    expect(x.executor.status()).toMatchObject({ state: 'running', stoppedBecause: null })
+    x.cut.register = undefined
+    await advance(t, 5_000)
+    const id = await t.start('w')
+    await advance(t, 100)
+    expect(t.run(id)['status']).toBe('succeeded')
+    void x.executor.stop()
+    await advance(t, 30_000)
+  })
+
+  it('RUN-06 an answer to a renewal that cannot be read is no answer, and takes nobody down', async () => {
+    const { x, id } = await (async () => {
+      const { w } = slow()
+      const x = executorOn(t, { workflows: [w] })
+      await x.executor.start()
+      const id = await t.start('w')
+      await advance(t, 0)
+      return { x, id }
+    })()
+    const renew = t.opened.remote.renew
+    t.opened.remote.renew = () => Promise.resolve({ ok: true } as never)
+    await advance(t, 12_000)
+    expect(x.logged.some(({ event }) => event === 'renewal.unreadable')).toBe(true)
+    expect(x.executor.status()).toMatchObject({ lastRenewalAt: null, jobs: [{ run: id }] })
+    t.opened.remote.renew = renew
+    void x.executor.stop()
+    await advance(t, 60_000)
   })
 })
 

@@ -114,6 +114,83 @@ describe('RUN-05 claim', () => {
     expect((await a.claim()).map(({ run }) => run)).toEqual([ids[0]])
   })
 
+  it('RUN-05 RUN-09 what one session may not have, another gets without waiting for the poll, in its old place', async () => {
+    const a = await t.session()
+    const b = await t.session()
+    const first = await t.start('w')
+    const run = only(await a.claim(1))
+    const second = await t.start('w')
+    await a.end(run, { kind: 'hand_back', reason: 'shutdown' })
+    expect((await a.claim(10, { except: [first] })).map((each) => each.run)).toEqual([second])
+    expect((await b.claim(10)).map((each) => each.run)).toEqual([first])
+  })
+
+  it('RUN-05 a session that may not have what is there waits for something else, or for another answer to what it may have', async () => {
+    const a = await t.session()
+    const id = await t.start('w')
+    await a.end(only(await a.claim(1)), { kind: 'hand_back', reason: 'shutdown' })
+    expect(await a.claim(10, { except: [id] })).toEqual([])
+    const trips = t.engine.store.roundTrips
+    const waiting = a.claim(10, { except: [id], waitMs: 60_000 })
+    await Promise.resolve()
+    expect(t.engine.store.roundTrips).toBe(trips)
+    const other = await t.start('w')
+    expect((await waiting).map((each) => each.run)).toEqual([other])
+    expect((await a.claim()).map((each) => each.run)).toEqual([id])
+  })
+
+  it('RUN-12 a busy session that may not have a run that is driven alone hides it from none that may', async () => {
+    const busy = await t.session()
+    await t.start('w')
+    await busy.claim(1)
+    const suspect = await t.start('w')
+    for (let i = 0; i < 2; i++) {
+      const dying = await t.session()
+      expect(only(await dying.claim(1)).run).toBe(suspect)
+      await t.kill(dying)
+    }
+    expect(await busy.claim(10)).toEqual([])
+    const empty = await t.session()
+    expect((await empty.claim(10)).map((each) => each.run)).toEqual([suspect])
+  })
+
+  it('RUN-29 a claim itself makes due what is due, in all its lanes, and takes it', async () => {
+    const definitions = [definition('w'), definition('v')]
+    const a = await t.session({ definitions })
+    const sleeps = await t.start('w')
+    const [run] = await a.claim(1)
+    await a.write(run as never, {
+      waits: [{ key: 'nap', kind: 'time', dueInMs: 5_000 }],
+      end: { kind: 'suspend', keys: ['nap'] },
+    })
+    const delayed = await t.start('v', { delayMs: 5_000 })
+    t.later(4_999)
+    expect(await a.claim()).toEqual([])
+    t.later(1)
+    const v = await a.claim(10, { only: ['v'] })
+    expect(v.map((each) => each.run)).toEqual([delayed])
+    expect(t.run(sleeps)['status']).toBe('queued')
+    const w = only(await a.claim())
+    expect(w).toMatchObject({ run: sleeps, waits: [{ key: 'nap', state: 'lapsed' }] })
+  })
+
+  it('RUN-29 what a claim makes due takes its place before what stands in line, and waits for a slot that it does not hold', async () => {
+    const limits = [{ key: 'one', value: 1 }]
+    const definitions = [definition('w'), definition('limited', { limits })]
+    const a = await t.session({ definitions })
+    const early = await t.start('w', { delayMs: 100, priority: 5 })
+    const holder = await t.start('limited')
+    const second = await t.start('limited', { delayMs: 100 })
+    const late = await t.start('w')
+    t.later(100)
+    const taken = (await a.claim(2)).map((each) => each.run)
+    expect(taken).toContain(early)
+    expect(taken).not.toContain(second)
+    expect(t.run(second)).toMatchObject({ status: 'waiting', wait_on: 'slot', ready_at: null })
+    const rest = (await a.claim()).map((each) => each.run)
+    expect([...taken, ...rest].sort()).toEqual([early, holder, late].sort())
+  })
+
   it('RUN-05 two claims never both get the same run', async () => {
     const sessions = await Promise.all([t.session(), t.session(), t.session()])
     for (let i = 0; i < 30; i++) await t.start('w')

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { heldDigest } from '../../src/model/work.ts'
+import type { SqliteStore } from '../../src/store/sqlite.ts'
 import type { TestStore } from '../support/store.ts'
 import { entry, only, openStore } from '../support/store.ts'
 
@@ -290,10 +291,12 @@ describe('RUN-10 nothing is stranded by a living session', () => {
     await b.claim(1)
     const letGo = runs.map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' }))
     expect(await a.renew({ letGo })).toMatchObject({ ok: true })
+    await t.engine.idle()
     expect(t.run(gone)).toMatchObject({ status: 'queued', losses: 0 })
     expect(t.run(moved)).toMatchObject({ status: 'running', session: b.id, attempt: 2 })
     const before = t.sql('select * from runs order by id')
-    await a.renew({ letGo })
+    expect(await a.renew({ letGo })).toMatchObject({ pending: [] })
+    await t.engine.idle()
     expect(t.sql('select * from runs order by id')).toEqual(before)
   })
 
@@ -321,7 +324,41 @@ describe('RUN-10 nothing is stranded by a living session', () => {
     const ask = (list: typeof held, claim = 1) =>
       a.renew({ held: { claim, digest: heldDigest(list) } })
     expect(await ask(held)).toMatchObject({ wantsList: false })
-    expect(await ask(held.slice(1))).toMatchObject({ wantsList: true })
+    // the answer does not wait for the comparison: what differed is said with the next
+    expect(await ask(held.slice(1))).toMatchObject({ wantsList: false })
+    await t.engine.idle()
+    expect(await a.renew()).toMatchObject({ wantsList: true })
+    expect(await a.renew({ held: { claim: 1, runs: held } })).toMatchObject({ wantsList: false })
+    await t.engine.idle()
+    expect(await a.renew()).toMatchObject({ wantsList: false })
+  })
+
+  it('RUN-10 a renewal is answered whatever becomes of what it lists, and that stays pending until it is done', async () => {
+    const a = await t.session()
+    const id = await t.start('w')
+    const unknown = await t.start('w')
+    const runs = await a.claim(2)
+    const letGo = runs
+      .filter(({ run }) => run === id)
+      .map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' }))
+    const { db } = t.engine.store as SqliteStore
+    db.exec(
+      `create temp trigger broken before insert on attempts begin select raise(abort, 'broken on purpose'); end`,
+    )
+    t.later(10_000)
+    const asked = { letGo, held: { claim: 1, runs: letGo } }
+    expect(await a.renew(asked)).toMatchObject({
+      ok: true,
+      leaseUntil: t.clock.time.now() + 30_000,
+      pending: [{ run: id, attempt: 1 }],
+    })
+    await t.engine.idle()
+    for (const each of [id, unknown]) expect(t.run(each)['status']).toBe('running')
+    db.exec('drop trigger broken')
+    expect(await a.renew(asked)).toMatchObject({ pending: [{ run: id, attempt: 1 }] })
+    await t.engine.idle()
+    for (const each of [id, unknown]) expect(t.run(each)['status']).toBe('queued')
+    expect(await a.renew(asked)).toMatchObject({ pending: [] })
   })
 
   it('RUN-10 only runs of claims that were received count, both in the digest and in the list', async () => {
@@ -334,6 +371,7 @@ describe('RUN-10 nothing is stranded by a living session', () => {
       wantsList: false,
     })
     await a.renew({ held: { claim: 1, runs: [] } })
+    await t.engine.idle()
     expect(t.run(unheard)).toMatchObject({ status: 'running' })
     expect(t.run(first[0]?.run ?? '')).toMatchObject({ status: 'queued' })
   })
@@ -347,6 +385,7 @@ describe('RUN-10 nothing is stranded by a living session', () => {
       .filter(({ run }) => run === known)
       .map(({ run, attempt }) => ({ run, attempt }))
     expect(await a.renew({ held: { claim: 1, runs: list } })).toMatchObject({ wantsList: false })
+    await t.engine.idle()
     expect(t.run(unknown)).toMatchObject({ status: 'queued', losses: 0 })
     expect(only(t.sql('select run, "end", reason from attempts'))).toEqual({
       run: unknown,
@@ -361,6 +400,7 @@ describe('RUN-10 nothing is stranded by a living session', () => {
     const id = await t.start('w')
     const run = only(await a.claim(1))
     await a.renew({ held: { claim: 1, runs: [{ run: run.run, attempt: run.attempt + 5 }] } })
+    await t.engine.idle()
     expect(t.run(id)['status']).toBe('queued')
   })
 
