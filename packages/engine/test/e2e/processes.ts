@@ -82,7 +82,7 @@ export const start = (
 }
 
 /** The environment without what would configure the program behind a test's back. */
-const bare = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+export const bare = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(env).filter(
       ([name]) => !/^(LEASEHOLD_|npm_|NODE_OPTIONS|FORCE_COLOR|VITEST)/.test(name),
