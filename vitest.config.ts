@@ -18,7 +18,23 @@ export default defineConfig({
         test: {
           name: 'engine',
           include: ['packages/engine/test/**/*.test.ts'],
-          exclude: [...outside, 'packages/engine/test/e2e/**'],
+          exclude: [...outside, 'packages/engine/test/e2e/**', 'packages/engine/test/postgres/**'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          // what the store promises, on the other database
+          name: 'postgres',
+          include: [
+            'packages/engine/test/contract/{run,slot,rail}-*.test.ts',
+            'packages/engine/test/property/**/*.test.ts',
+            'packages/engine/test/postgres/**/*.test.ts',
+          ],
+          exclude: outside,
+          globalSetup: ['scripts/postgres.ts'],
+          env: { LEASEHOLD_TEST_STORE: 'postgres' },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -187,7 +187,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
           steps.throw(violation)
           throw violation
         }
-        if (first) now ??= (found[before.length - 1]?.[0] as { now: number }).now
+        if (first) now ??= (found.at(before.length - 1) as [{ now: number }])[0].now
         step = steps.next(found.slice(before.length, before.length + sends.length))
         if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
       }

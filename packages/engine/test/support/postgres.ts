@@ -2,9 +2,17 @@
 // as a test of SQLite can.
 import { once } from 'node:events'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { inject } from 'vitest'
 
-/** Where `npm test` has started a database for the tests; null where tests are to run on SQLite. */
-export const postgresUrl = (): string | null => process.env['LEASEHOLD_TEST_POSTGRES'] || null
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string
+  }
+}
+
+/** The database that the tests of this project are to run on; null for SQLite. */
+export const postgresUrl = (): string | null =>
+  process.env['LEASEHOLD_TEST_STORE'] === 'postgres' ? inject('postgresUrl') : null
 
 export interface Psql {
   query(text: string, params?: readonly unknown[]): Record<string, string | number | null>[]

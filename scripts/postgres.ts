@@ -1,0 +1,191 @@
+// A PostgreSQL of the tests' own: found or installed, in a folder that goes with it, on a port of this machine alone.
+import type { ChildProcess } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+import { installPackage } from './system.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string
+  }
+}
+
+const PREFIX = 'leasehold-postgres-'
+
+export interface Server {
+  /** Of a database with C collation, empty. */
+  readonly url: string
+  readonly port: number
+  readonly data: string
+  stop(): Promise<void>
+}
+
+interface Options {
+  /** Whether what is committed is on disk; tests of anything but crashes do without. Default false. */
+  readonly durable?: boolean
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** The folder of the newest server's programs. */
+const programs = (): string | null => {
+  const debian = '/usr/lib/postgresql'
+  const versions = existsSync(debian)
+    ? readdirSync(debian)
+        .map(Number)
+        .toSorted((a, b) => b - a)
+    : []
+  const asked = spawnSync('pg_config', ['--bindir'], { encoding: 'utf8' })
+  const places = [
+    ...versions.map((version) => path.join(debian, String(version), 'bin')),
+    ...(asked.status === 0 ? [asked.stdout.trim()] : []),
+    '/usr/libexec/postgresql',
+    '/usr/bin',
+  ]
+  return places.find((place) => existsSync(path.join(place, 'initdb'))) ?? null
+}
+
+const found = (): string => {
+  const there = programs()
+  if (there !== null) return there
+  installPackage('PostgreSQL', {
+    'apt-get': 'postgresql',
+    dnf: 'postgresql-server',
+    apk: 'postgresql',
+    brew: 'postgresql@17',
+  })
+  const now = programs()
+  if (now === null) throw new Error('PostgreSQL was installed, and its initdb is not found')
+  return now
+}
+
+/** The server refuses to run as root: then it runs as the user that its package made. */
+const user = (): { uid: number; gid: number } | null => {
+  if (process.getuid?.() !== 0) return null
+  const number = (flag: string): number =>
+    Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  return { uid: number('-u'), gid: number('-g') }
+}
+
+export const freePort = async (): Promise<number> => {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as net.AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Ends the servers of tests that were killed, and removes their folders. */
+const sweep = (): void => {
+  for (const name of readdirSync(os.tmpdir()).filter((each) => each.startsWith(PREFIX))) {
+    const [, pid] = /-(\d+)-/.exec(name.slice(PREFIX.length - 1)) ?? []
+    if (pid === undefined || alive(Number(pid))) continue
+    const folder = path.join(os.tmpdir(), name)
+    try {
+      const [master] = readFileSync(path.join(folder, 'data/postmaster.pid'), 'utf8').split('\n')
+      process.kill(Number(master), 'SIGQUIT')
+    } catch {
+      // it had ended
+    }
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+const alive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM'
+  }
+}
+
+export const startPostgres = async ({
+  durable = false,
+  settings = {},
+}: Options = {}): Promise<Server> => {
+  const bin = found()
+  sweep()
+  const as = user()
+  const folder = mkdtempSync(path.join(os.tmpdir(), `${PREFIX}${process.pid}-`))
+  const data = path.join(folder, 'data')
+  mkdirSync(data)
+  if (as) for (const each of [folder, data]) chownSync(each, as.uid, as.gid)
+  const how = { cwd: folder, ...as }
+  execFileSync(
+    path.join(bin, 'initdb'),
+    ['-D', data, '-U', 'leasehold', '--auth=trust', '--locale=C', '--encoding=UTF8', '--no-sync'],
+    { ...how, stdio: ['ignore', 'ignore', 'inherit'] },
+  )
+  const port = await freePort()
+  const all = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: folder,
+    max_connections: '200',
+    log_min_messages: 'warning',
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+    ...settings,
+  }
+  const server: ChildProcess = spawn(
+    path.join(bin, 'postgres'),
+    ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    { ...how, stdio: ['ignore', 'ignore', 'pipe'], detached: true },
+  )
+  let said = ''
+  server.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-4_000)
+  })
+  const url = `postgres://leasehold@127.0.0.1:${port}/postgres`
+  for (let tries = 0; ; tries++) {
+    const client = new pg.Client({ connectionString: url })
+    try {
+      await client.connect()
+      await client.end()
+      break
+    } catch (error) {
+      if (server.exitCode !== null || tries > 300)
+        throw new Error(`PostgreSQL did not start: ${said}`, { cause: error })
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+  return {
+    url,
+    port,
+    data,
+    async stop() {
+      if (server.exitCode === null) {
+        const gone = once(server, 'exit')
+        server.kill('SIGINT')
+        await gone
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+let running: Server | null = null
+
+/** Of vitest: one server for all tests of a project. */
+export async function setup(project: TestProject): Promise<void> {
+  running = await startPostgres()
+  project.provide('postgresUrl', running.url)
+}
+
+export async function teardown(): Promise<void> {
+  await running?.stop()
+}
