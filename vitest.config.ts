@@ -18,7 +18,7 @@ export default defineConfig({
         test: {
           name: 'engine',
           include: ['packages/engine/test/**/*.test.ts'],
-          exclude: [...outside, 'packages/engine/test/e2e/**', 'packages/engine/test/postgres/**'],
+          exclude: [...outside, 'packages/engine/test/{e2e,browser,postgres}/**'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
@@ -45,6 +45,16 @@ export default defineConfig({
           include: ['packages/engine/test/e2e/**/*.test.ts'],
           exclude: outside,
           globalSetup: ['scripts/built.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+        },
+      },
+      {
+        test: {
+          name: 'browser',
+          include: ['packages/engine/test/browser/**/*.test.ts'],
+          exclude: outside,
+          globalSetup: ['scripts/built.ts', 'packages/engine/test/browser/browser.ts'],
           testTimeout: 240_000,
           hookTimeout: 240_000,
         },
