@@ -1,14 +1,19 @@
 // `npm run bench`: ours and the bare-SQL limit side by side, each measurement in a process of its own, taken in turn so
-// that what else the machine does falls on both. `-- --quick`, `-- --json`, `-- --only P3,P4`, `-- --dir <folder>`
-// for files elsewhere: a disk that syncs slowly flatters us, a memory disk shows what a run costs the processor.
+// that what else the machine does falls on both. `-- --quick`, `-- --json`, `-- --only P3,P4`, `-- --store postgres` (a
+// server of its own, with syncs on), `-- --dir <folder>` for files elsewhere: a disk that syncs slowly flatters us, a
+// memory disk shows what a run costs the processor.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
+import pg from 'pg'
 import { isMain, root } from './files.ts'
+import type { Server } from './postgres.ts'
+import { startPostgres } from './postgres.ts'
 
+type Store = 'sqlite' | 'postgres'
 type Figures = Readonly<Record<string, number>>
 
 interface Figure {
@@ -19,30 +24,36 @@ interface Figure {
   readonly size: number
   readonly quick: number
   readonly limit: boolean
+  /** On which databases; by default on both. */
+  readonly on?: Store
   /** The bar: ours ÷ limit at least or at most, or a figure of ours at most. */
   readonly bar: {
     readonly of: string
     readonly ratio?: 'least' | 'most'
     readonly value: number
+    readonly on?: Store
   }[]
 }
 
 const rate = [{ of: 'rate', what: '', unit: '/s' }]
-const atLeast = (value: number): Figure['bar'] => [{ of: 'rate', ratio: 'least', value }]
+const atLeast = (value: number, on?: Store): Figure['bar'] => [
+  { of: 'rate', ratio: 'least', value, ...(on ? { on } : {}) },
+]
 
 // prettier-ignore
 export const figures: readonly Figure[] = [
-  { id: 'P1', what: 'start one by one, 20 callers', shown: rate, size: 20_000, quick: 6_000, limit: true, bar: [] },
-  { id: 'P2', what: 'start in bulk, 500 a call', shown: rate, size: 50_000, quick: 20_000, limit: true, bar: [] },
-  { id: 'P6', what: 'drain one-step runs (P3 on SQLite)', shown: rate, size: 40_000, quick: 15_000, limit: true, bar: atLeast(0.8) },
-  { id: 'P4', what: 'steps, many runs of 20', shown: rate, size: 40_000, quick: 10_000, limit: true, bar: [] },
+  { id: 'P1', what: 'start one by one, 20 callers', shown: rate, size: 20_000, quick: 6_000, limit: true, bar: atLeast(0.8, 'postgres') },
+  { id: 'P2', what: 'start in bulk, 500 a call', shown: rate, size: 50_000, quick: 20_000, limit: true, bar: atLeast(0.45, 'postgres') },
+  { id: 'P3', what: 'drain one-step runs', on: 'postgres', shown: rate, size: 40_000, quick: 15_000, limit: true, bar: atLeast(0.8) },
+  { id: 'P6', what: 'drain one-step runs', on: 'sqlite', shown: rate, size: 40_000, quick: 15_000, limit: true, bar: atLeast(0.8) },
+  { id: 'P4', what: 'steps, many runs of 20', shown: rate, size: 40_000, quick: 10_000, limit: true, bar: atLeast(0.65, 'postgres') },
   { id: 'P4b', what: 'steps, one run alone', shown: rate, size: 1_000, quick: 400, limit: true, bar: atLeast(0.75) },
-  { id: 'P5', what: 'idle: start to body, start to result', shown: [{ of: 'p50', what: 'body p50', unit: 'ms' }, { of: 'p99', what: 'body p99', unit: 'ms' }, { of: 'result', what: 'result p50', unit: 'ms' }], size: 200, quick: 100, limit: true, bar: [{ of: 'result', value: 10 }] },
-  { id: 'P9', what: 'hold runs that wait on I/O', shown: [{ of: 'kB', what: 'memory a run', unit: 'kB' }, { of: 'worst', what: 'longest gap of renewals', unit: 'ms' }], size: 10_000, quick: 10_000, limit: false, bar: [{ of: 'kB', value: 25 }, { of: 'worst', value: 11_000 }] },
+  { id: 'P5', what: 'idle: start to body, start to result', shown: [{ of: 'p50', what: 'body p50', unit: 'ms' }, { of: 'p99', what: 'body p99', unit: 'ms' }, { of: 'result', what: 'result p50', unit: 'ms' }], size: 200, quick: 100, limit: true, bar: [{ of: 'p50', ratio: 'most', value: 1.15, on: 'postgres' }, { of: 'result', value: 10 }] },
+  { id: 'P9', on: 'sqlite', what: 'hold runs that wait on I/O', shown: [{ of: 'kB', what: 'memory a run', unit: 'kB' }, { of: 'worst', what: 'longest gap of renewals', unit: 'ms' }], size: 10_000, quick: 10_000, limit: false, bar: [{ of: 'kB', value: 25 }, { of: 'worst', value: 11_000 }] },
   { id: 'P11', what: 'a run of 10,000 entries', shown: [{ of: 'early', what: 'a step near the start', unit: 'ms' }, { of: 'ratio', what: 'near the end, times that', unit: '' }, { of: 'resume', what: 'resumption', unit: 'ms' }], size: 10_000, quick: 10_000, limit: false, bar: [{ of: 'ratio', value: 1.1 }, { of: 'resume', value: 500 }] },
-  { id: 'P12', what: 'kill -9 of an embedded process with 50 held runs', shown: [{ of: 'kill', what: 'kill to all driven again', unit: 'ms' }, { of: 'open', what: 'from its open', unit: 'ms' }], size: 5, quick: 3, limit: false, bar: [{ of: 'kill', value: 1_000 }] },
-  { id: 'P14', what: 'memory over short runs', shown: [{ of: 'growth', what: 'last quarter over the third', unit: 'MB' }, { of: 'idle', what: 'resident, idle', unit: 'MB' }], size: 1_000_000, quick: 80_000, limit: false, bar: [{ of: 'growth', value: 5 }, { of: 'idle', value: 90 }] },
-  { id: 'P15', what: 'start-up of the command', shown: [{ of: 'serve', what: 'dev to serving', unit: 'ms' }, { of: 'help', what: '--help', unit: 'ms' }], size: 7, quick: 3, limit: false, bar: [{ of: 'serve', value: 700 }, { of: 'help', value: 250 }] },
+  { id: 'P12', on: 'sqlite', what: 'kill -9 of an embedded process with 50 held runs', shown: [{ of: 'kill', what: 'kill to all driven again', unit: 'ms' }, { of: 'open', what: 'from its open', unit: 'ms' }], size: 5, quick: 3, limit: false, bar: [{ of: 'kill', value: 1_000 }] },
+  { id: 'P14', on: 'sqlite', what: 'memory over short runs', shown: [{ of: 'growth', what: 'last quarter over the third', unit: 'MB' }, { of: 'idle', what: 'resident, idle', unit: 'MB' }], size: 1_000_000, quick: 80_000, limit: false, bar: [{ of: 'growth', value: 5 }, { of: 'idle', value: 90 }] },
+  { id: 'P15', on: 'sqlite', what: 'start-up of the command', shown: [{ of: 'serve', what: 'dev to serving', unit: 'ms' }, { of: 'help', what: '--help', unit: 'ms' }], size: 7, quick: 3, limit: false, bar: [{ of: 'serve', value: 700 }, { of: 'help', value: 250 }] },
 ]
 
 interface Spread {
@@ -75,6 +86,7 @@ export interface Row {
 export const rowsOf = (
   figure: Figure,
   pairs: readonly { readonly ours: Figures; readonly limit: Figures | null }[],
+  store: Store = 'sqlite',
 ): Row[] =>
   figure.shown.map(({ of, what, unit }) => {
     const values = pairs.map(({ ours }) => ours[of] ?? Number.NaN)
@@ -82,7 +94,7 @@ export const rowsOf = (
     const ratio =
       limits.length === 0 ? null : spread(values.map((each, i) => each / (limits[i] ?? 1)))
     const ours = spread(values)
-    const bar = figure.bar.find((each) => each.of === of)
+    const bar = figure.bar.find((each) => each.of === of && (each.on ?? store) === store)
     const measured = bar?.ratio === undefined ? ours.median : (ratio?.median ?? Number.NaN)
     const met = bar && (bar.ratio === 'least' ? measured >= bar.value : measured <= bar.value)
     return {
@@ -119,22 +131,36 @@ export const table = (rows: readonly Row[]): string => {
   return all.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-const measure = (
+/** Measures once, in a folder or a database that is there for it alone. */
+const measure = async (
   bundle: string,
   side: string,
-  figure: string,
+  { id }: Figure,
   size: number,
-  parent: string,
-): Figures => {
-  const dir = mkdtempSync(path.join(parent, 'leasehold-bench-'))
+  { dir, server }: { readonly dir: string; readonly server: Server | null },
+): Promise<Figures> => {
+  const place = server
+    ? await freshDatabase(server)
+    : mkdtempSync(path.join(dir, 'leasehold-bench-'))
   try {
-    const args = ['--expose-gc', bundle, side, figure, String(size), dir]
+    const args = ['--expose-gc', bundle, side, id, String(size), place]
     const done = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1 << 24 })
-    if (done.status !== 0) throw new Error(`${side} ${figure} failed:\n${done.stderr}`)
+    if (done.status !== 0) throw new Error(`${side} ${id} failed:\n${done.stderr}`)
     return JSON.parse(done.stdout) as Figures
   } finally {
-    rmSync(dir, { recursive: true, force: true })
+    if (!server) rmSync(place, { recursive: true, force: true })
   }
+}
+
+/** The one before is dropped, and what was written of it is on disk before the clock runs. */
+const freshDatabase = async ({ url }: Server): Promise<string> => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query('drop database if exists bench')
+  await client.query('create database bench')
+  await client.query('checkpoint')
+  await client.end()
+  return url.replace(/\w+$/, 'bench')
 }
 
 const main = async (): Promise<void> => {
@@ -145,9 +171,21 @@ const main = async (): Promise<void> => {
       only: { type: 'string' },
       times: { type: 'string' },
       dir: { type: 'string', default: tmpdir() },
+      store: { type: 'string', default: 'sqlite' },
     },
   })
-  const only = values.only?.split(',').map((id) => (id === 'P3' ? 'P6' : id))
+  if (values.store !== 'sqlite' && values.store !== 'postgres')
+    throw new Error(`there is no store ${values.store}; sqlite or postgres`)
+  const { store } = values
+  const server =
+    store === 'postgres'
+      ? await startPostgres({
+          durable: true,
+          settings: { shared_buffers: '512MB', max_wal_size: '4GB', checkpoint_timeout: '30min' },
+        })
+      : null
+  const where = { dir: values.dir, server }
+  const only = values.only?.split(',').map((id) => (id === 'P3' && store === 'sqlite' ? 'P6' : id))
   const stranger = only?.find((id) => !figures.some((figure) => figure.id === id))
   if (stranger !== undefined) throw new Error(`there is no figure ${stranger}`)
   const bundle = path.join(root, 'packages/engine/dist/bench/measure.js')
@@ -163,7 +201,7 @@ const main = async (): Promise<void> => {
   })
   const rows: Row[] = []
   for (const figure of figures) {
-    if (only && !only.includes(figure.id)) continue
+    if ((only && !only.includes(figure.id)) || (figure.on ?? store) !== store) continue
     const times = Number(
       values.times ?? (figure.limit ? (values.quick ? 3 : 5) : values.quick ? 1 : 3),
     )
@@ -171,21 +209,28 @@ const main = async (): Promise<void> => {
     const pairs: { ours: Figures; limit: Figures | null }[] = []
     try {
       for (let i = 0; i < times; i++) {
-        const limit = figure.limit ? measure(bundle, 'limit', figure.id, size, values.dir) : null
-        pairs.push({ ours: measure(bundle, 'ours', figure.id, size, values.dir), limit })
+        const limit = figure.limit ? await measure(bundle, 'limit', figure, size, where) : null
+        pairs.push({ ours: await measure(bundle, 'ours', figure, size, where), limit })
       }
     } catch (error) {
       console.error(`${figure.id} was not measured: ${(error as Error).message}`)
       process.exitCode = 1
       continue
     }
-    rows.push(...rowsOf(figure, pairs))
+    rows.push(...rowsOf(figure, pairs, store))
     if (!values.json) console.error(`${figure.id} ${figure.what}: done`)
   }
-  const sqlite = JSON.parse(
-    readFileSync(path.join(root, 'node_modules/better-sqlite3/package.json'), 'utf8'),
-  ) as { version: string }
-  const settings = `Node ${process.versions.node}, better-sqlite3 ${sqlite.version}, ${cpus().length} cores; WAL, synchronous=FULL; 200 slots; ${values.quick ? 'quick sizes' : 'full sizes'}; median (least–most)`
+  await server?.stop()
+  const version = (name: string): string =>
+    (
+      JSON.parse(readFileSync(path.join(root, 'node_modules', name, 'package.json'), 'utf8')) as {
+        version: string
+      }
+    ).version
+  const database = server
+    ? `PostgreSQL ${server.version}, pg ${version('pg')}, on the same machine; fsync and synchronous_commit on`
+    : `better-sqlite3 ${version('better-sqlite3')}; WAL, synchronous=FULL`
+  const settings = `Node ${process.versions.node}, ${database}; ${cpus().length} cores; 200 slots; ${values.quick ? 'quick sizes' : 'full sizes'}; median (least–most)`
   console.log(
     values.json ? JSON.stringify({ settings, rows }, null, 2) : `${table(rows)}\n\n${settings}`,
   )

@@ -31,6 +31,7 @@ export interface Server {
   readonly url: string
   readonly port: number
   readonly data: string
+  readonly version: string
   stop(): Promise<void>
 }
 
@@ -151,10 +152,13 @@ export const startPostgres = async ({
     said = (said + text).slice(-4_000)
   })
   const url = `postgres://leasehold@127.0.0.1:${port}/postgres`
+  let version = ''
   for (let tries = 0; ; tries++) {
     const client = new pg.Client({ connectionString: url })
     try {
       await client.connect()
+      const { rows } = await client.query<{ server_version: string }>('show server_version')
+      version = rows[0]?.server_version ?? ''
       await client.end()
       break
     } catch (error) {
@@ -167,6 +171,7 @@ export const startPostgres = async ({
     url,
     port,
     data,
+    version,
     async stop() {
       if (server.exitCode === null) {
         const gone = once(server, 'exit')

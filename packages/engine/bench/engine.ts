@@ -1,4 +1,4 @@
-// An engine on a file of its own, with disk syncs on, and executors in the same process: what all figures begin with.
+// An engine on a file or a database of its own, with disk syncs on, and executors in the same process: what all figures begin with.
 import path from 'node:path'
 import { makeExecutor } from '../src/executor/executor.ts'
 import type { ExecutorOptions } from '../src/executor/executor.ts'
@@ -6,12 +6,15 @@ import type { AnyWorkflow } from '../src/executor/context.ts'
 import { systemPorts } from '../src/kernel/ports.ts'
 import type { ExecutorPort } from '../src/model/work.ts'
 import type { Opened } from '../src/orchestrator/open.ts'
-import { openOnSqlite } from '../src/orchestrator/open.ts'
+import { openOnPostgres, openOnSqlite } from '../src/orchestrator/open.ts'
 
 export const ports = systemPorts()
 
-export const openIn = (dir: string): Promise<Opened> =>
-  openOnSqlite({ file: path.join(dir, 'engine.db'), ports })
+/** `place` is a folder for a SQLite file, or the URL of a PostgreSQL database. */
+export const openIn = (place: string): Promise<Opened> =>
+  place.startsWith('postgres:')
+    ? openOnPostgres({ url: place, ports })
+    : openOnSqlite({ file: path.join(place, 'engine.db'), ports })
 
 export const executorOn = (
   port: ExecutorPort,

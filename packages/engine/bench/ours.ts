@@ -136,6 +136,7 @@ const idle = async (dir: string, count: number): Promise<Figures> => {
 export const ours: Readonly<Record<string, (dir: string, n: number) => Promise<Figures>>> = {
   P1: (dir, n) => start(dir, n, 20),
   P2: startBulk,
+  P3: drain,
   P6: drain,
   P4: (dir, n) => stepwise(dir, n / 20, 20),
   P4b: (dir, n) => stepwise(dir, 1, n),
