@@ -94,6 +94,17 @@ CREATE TABLE meta (
   value text not null
 );
 
+CREATE TABLE notices (
+  run text not null,
+  kind text not null,
+  at bigint not null,
+  sentence text not null,
+  data text,
+  primary key (run, kind)
+);
+
+CREATE INDEX notices_at on notices (at, kind, run);
+
 CREATE TABLE orders (
   id text primary key,
   kind text not null check (kind in ('start', 'signal', 'cancel', 'child_ended')),
@@ -153,6 +164,7 @@ CREATE TABLE runs (
   journal_bytes bigint not null default 0,
   rev bigint not null default 1,
   created_at bigint not null,
+  not_before bigint,
   ready_at bigint,
   progress_at bigint,
   ended_at bigint,
@@ -186,7 +198,8 @@ CREATE TABLE runs (
   limit_a text,
   limit_b text,
   limit_modes text not null default '' check (limit_modes in ('', 'w', 'h', 'wh')),
-  units int not null default 1 check (units >= 1),
+  units_a int not null default 1 check (units_a >= 1),
+  units_b int not null default 1 check (units_b >= 1),
   slot_state int generated always as (case
     when status in ('queued', 'running') then 3
     when status in ('waiting', 'paused') then case when wait_on in ('child', 'slot') then 0 else 1 end
@@ -225,6 +238,8 @@ CREATE UNIQUE INDEX runs_command on runs (command) where command is not null;
 CREATE INDEX runs_deadline on runs (deadline) where deadline is not null and ended_at is null;
 
 CREATE INDEX runs_due on runs (ready_at) where status = 'waiting' and ready_at is not null;
+
+CREATE INDEX runs_ended on runs (ended_at, id) where ended_at is not null and root = id;
 
 CREATE INDEX runs_failed on runs (id) where status = 'failed';
 

@@ -31,6 +31,7 @@ create table runs (
   journal_bytes bigint not null default 0,
   rev bigint not null default 1,
   created_at bigint not null,
+  not_before bigint,
   ready_at bigint,
   progress_at bigint,
   ended_at bigint,
@@ -64,7 +65,8 @@ create table runs (
   limit_a text,
   limit_b text,
   limit_modes text not null default '' check (limit_modes in ('', 'w', 'h', 'wh')),
-  units int not null default 1 check (units >= 1),
+  units_a int not null default 1 check (units_a >= 1),
+  units_b int not null default 1 check (units_b >= 1),
   slot_state int generated always as (case
     when status in ('queued', 'running') then 3
     when status in ('waiting', 'paused') then case when wait_on in ('child', 'slot') then 0 else 1 end
@@ -101,6 +103,7 @@ create index runs_deadline on runs (deadline) where deadline is not null and end
 create index runs_attempt_deadline on runs (attempt_deadline) where attempt_deadline is not null;
 create index runs_start_by on runs (start_by) where start_by is not null and attempt = 0 and ended_at is null;
 create index runs_canceling on runs (cancel_requested_at) where status = 'canceling';
+create index runs_ended on runs (ended_at, id) where ended_at is not null and root = id;
 create index runs_workflow on runs (workflow, id);
 create index runs_owner on runs (owner, id) where owner <> '';
 create index runs_active on runs (id) where ended_at is null;
@@ -296,6 +299,17 @@ create table receipts (
   outcome text not null,
   primary key (run, kind, attempt, recipient)
 );
+
+-- What people are to see of a run, or of an order that never became one: each kind once.
+create table notices (
+  run text not null,
+  kind text not null,
+  at bigint not null,
+  sentence text not null,
+  data text,
+  primary key (run, kind)
+);
+create index notices_at on notices (at, kind, run);
 
 -- Rare facts: cancel, reap, operators' acts.
 create table events (

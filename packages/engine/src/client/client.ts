@@ -159,6 +159,8 @@ export interface Client {
     workflow: string,
     version: string,
   ): Promise<AnswerOf<Routes['setCurrentVersion']>>
+  /** What people are to see and nothing waits for, newest first. */
+  notices(query?: SentQueryOf<Routes['listNotices']>): Promise<AnswerOf<Routes['listNotices']>>
   sweeps(): Promise<AnswerOf<Routes['listSweeps']>['sweeps']>
   audit(): Promise<AnswerOf<Routes['audit']>>
   /** Calls any route of the table, repeated while the server does not answer. */
@@ -326,6 +328,7 @@ export const connect = (options: ConnectOptions): Client => {
     workflows: async () => (await ask('listWorkflows')).workflows,
     setCurrentVersion: (workflow, version) =>
       tell('setCurrentVersion', { params: { name: workflow }, body: { version } }),
+    notices: (query = {}) => ask('listNotices', { query }),
     sweeps: async () => (await ask('listSweeps')).sweeps,
     audit: () => ask('audit'),
     call: ask,

@@ -342,7 +342,9 @@ const planSuccessor = (
     run.limitOwner === planned.run.limit_owner &&
     run.limitGlobal === planned.run.limit_global &&
     run.limitA === planned.run.limit_a &&
-    run.limitB === planned.run.limit_b
+    run.limitB === planned.run.limit_b &&
+    planned.run.units_a <= run.unitsA &&
+    planned.run.units_b <= run.unitsB
   const row: NewRun = {
     ...planned.run,
     tag: run.tag,
@@ -352,7 +354,7 @@ const planSuccessor = (
     parent_key: run.parentKey,
     awaited: run.awaited,
     on_parent_end: run.onParentEnd,
-    // it inherits the slots: only one with other limits lines up for them
+    // it inherits the slots: only one with other limits, or that takes more of them, lines up
     ...(same || planned.run.limit_modes === ''
       ? {}
       : { status: 'waiting' as const, wait_on: 'slot' as const, reason: 'limit' }),

@@ -1,6 +1,23 @@
 // What follows from a committed transaction: hints, all of which polling would find too. The orchestrator acts on them.
 import type { Told } from './work.ts'
 
+export const noticeKinds = [
+  'start_overdue',
+  'start_refused',
+  'on_end_not_started',
+  'on_end_failed',
+] as const
+export type NoticeKind = (typeof noticeKinds)[number]
+
+/** What people are to see. It is stored, once for each kind and run, with what caused it. */
+export interface Notice {
+  /** The run, or the order that never became one. */
+  readonly run: string
+  readonly kind: NoticeKind
+  readonly sentence: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
 export interface Follow {
   /** Keys of limits whose line may move. */
   readonly admit: Set<string>
@@ -16,6 +33,8 @@ export interface Follow {
   readonly told: (Told & { readonly session: string })[]
   /** The earliest instant at which a run has become due later. */
   readyAt: number | null
+  /** Notices that were stored. */
+  readonly notices: Notice[]
 }
 
 export const nothing = (): Follow => ({
@@ -26,6 +45,7 @@ export const nothing = (): Follow => ({
   changed: [],
   told: [],
   readyAt: null,
+  notices: [],
 })
 
 export const wakes = (follow: Follow, run: { lane: string; rank: number; id: string }): void => {
@@ -41,6 +61,7 @@ export const merge = (into: Follow, from: Follow): Follow => {
   into.ended.push(...from.ended)
   into.changed.push(...from.changed)
   into.told.push(...from.told)
+  into.notices.push(...from.notices)
   if (from.readyAt !== null && (into.readyAt === null || from.readyAt < into.readyAt))
     into.readyAt = from.readyAt
   return into

@@ -161,7 +161,9 @@ export interface Run {
   readonly limitB: string | null
   /** Which kinds of limit the run has: `w` whole_run, `h` while_held, both or none. */
   readonly limitModes: '' | 'w' | 'h' | 'wh'
-  readonly units: number
+  /** Units that it takes of `limitA` and of `limitB`; of its owner’s limit and the global one it takes one. */
+  readonly unitsA: number
+  readonly unitsB: number
 }
 
 export const isTerminal = (status: RunStatus): status is TerminalStatus =>

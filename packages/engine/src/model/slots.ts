@@ -36,6 +36,17 @@ export const holdsAll = (run: Pick<Run, 'status' | 'waitOn' | 'limitModes'>): bo
   )
 }
 
+/** What the run takes of each limit that it has. */
+export const limitUses = (
+  run: Pick<Run, 'limitOwner' | 'limitGlobal' | 'limitA' | 'limitB' | 'unitsA' | 'unitsB'>,
+): { readonly key: string; readonly units: number }[] =>
+  [
+    { key: run.limitOwner, units: 1 },
+    { key: run.limitGlobal, units: 1 },
+    { key: run.limitA, units: run.unitsA },
+    { key: run.limitB, units: run.unitsB },
+  ].flatMap(({ key, units }) => (key === null ? [] : [{ key, units }]))
+
 export const limitKeys = (
   run: Pick<Run, 'limitOwner' | 'limitGlobal' | 'limitA' | 'limitB'>,
 ): string[] =>

@@ -74,7 +74,8 @@ export interface NewRun {
   readonly limit_a: string | null
   readonly limit_b: string | null
   readonly limit_modes: Run['limitModes']
-  readonly units: number
+  readonly units_a: number
+  readonly units_b: number
   readonly pause_requested_at: number | null
   readonly pause_by: string | null
   readonly entries: number
@@ -89,6 +90,8 @@ export interface RunLimit {
   readonly mode: LimitMode
   readonly value: number | null
   readonly policy: 'queue' | 'reject'
+  /** Units that the run takes of it. */
+  readonly units: number
 }
 
 export interface Planned {
@@ -168,10 +171,19 @@ export const planStart = (
             mode: 'whole_run' as const,
             value: settings.ownerLimit,
             policy: 'queue' as const,
+            units: 1,
           },
         ]),
     ...(catalog.globalLimit
-      ? [{ key: 'global', mode: 'whole_run' as const, value: null, policy: 'queue' as const }]
+      ? [
+          {
+            key: 'global',
+            mode: 'whole_run' as const,
+            value: null,
+            policy: 'queue' as const,
+            units: 1,
+          },
+        ]
       : []),
     ...keyed,
   ]
@@ -219,7 +231,8 @@ export const planStart = (
     limit_a: keyed[0]?.key ?? null,
     limit_b: keyed[1]?.key ?? null,
     limit_modes: modesOf(limits),
-    units: given.units,
+    units_a: keyed[0]?.units ?? 1,
+    units_b: keyed[1]?.units ?? 1,
     pause_requested_at: null,
     pause_by: null,
     entries: origin.entries ?? 0,
@@ -236,11 +249,7 @@ const modesOf = (limits: readonly RunLimit[]): Run['limitModes'] => {
   return whole && held ? 'wh' : whole ? 'w' : held ? 'h' : ''
 }
 
-const keyedLimits = (
-  definition: Definition,
-  input: unknown,
-): Outcome<{ limits: RunLimit[]; units: number }> => {
-  let units = 1
+const keyedLimits = (definition: Definition, input: unknown): Outcome<{ limits: RunLimit[] }> => {
   const limits: RunLimit[] = []
   for (const declared of definition.limits) {
     const key = limitKey(declared.key, input)
@@ -258,15 +267,15 @@ const keyedLimits = (
         `the limit ${declared.key} takes ${String(wanted)} units; expected a whole number of 1 or more`,
         { limit: declared.key },
       )
-    units = Math.max(units, wanted)
     limits.push({
       key,
       mode: declared.mode ?? 'while_held',
       value: declared.value,
       policy: declared.policy ?? 'queue',
+      units: wanted,
     })
   }
-  return { ok: true, limits, units }
+  return { ok: true, limits }
 }
 
 const commandFault = (command: StartCommand, settings: Settings) => {

@@ -2,6 +2,7 @@
 import { refuse } from '../kernel/outcome.ts'
 import type { operationsRoutes } from '../protocol/operations-routes.ts'
 import { audit } from '../queries/audit.ts'
+import { notices } from '../queries/notices.ts'
 import {
   executors,
   pauses,
@@ -74,6 +75,9 @@ export const operationsAnswers = ({
     if (answer.ok) await engine.reload()
     return answer
   },
+
+  listNotices: ({ query: { cursor, limit } }) =>
+    engine.read((tx) => notices(tx, cursor ?? null, limit)),
 
   listSweeps: () => engine.read(sweeps),
 

@@ -169,6 +169,8 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       }
       for (const { session, ...told } of follow.told) hub.tell(session, told)
       for (const run of follow.changed) hub.changed(run)
+      for (const { kind, run, sentence } of follow.notices)
+        ports.log.warn(`notice.${kind}`, { run, sentence })
       if (follow.admit.size > 0) heard?.('admit', follow.admit, null)
       if (follow.orders) heard?.('orders', follow.admit, null)
       if (follow.readyAt !== null) heard?.('wake', follow.admit, follow.readyAt)

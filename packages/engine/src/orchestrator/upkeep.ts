@@ -6,6 +6,7 @@ import type { Loop } from '../maintenance/loop.ts'
 import { startLoop } from '../maintenance/loop.ts'
 import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
+import { noticeOverdueStarts } from '../maintenance/notice-overdue.ts'
 import { makeRecorder } from '../maintenance/record.ts'
 import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
@@ -54,6 +55,7 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     startLoop(enforceTimeLimits(sweepMs), engine, recorder.add, manual),
     startLoop(reconcileFamilies(sweepMs), engine, recorder.add, manual),
     startLoop(parkUnserved(sweepMs), engine, recorder.add, manual),
+    startLoop(noticeOverdueStarts(sweepMs), engine, recorder.add, manual),
     startLoop(pruneEnded(), engine, recorder.add, manual),
   ]
   engine.onWanted((what, keys, at) => {

@@ -3,6 +3,7 @@ import * as z from 'zod'
 import {
   executor,
   invariant,
+  notice,
   pause,
   queue,
   slot,
@@ -124,6 +125,20 @@ export const operationsRoutes = {
     body: z.strictObject({ version: name }),
     answer: z.object({ name: z.string(), currentVersion: z.string() }),
     refusals: ['unknown_workflow'],
+  }),
+  listNotices: route({
+    method: 'GET',
+    path: '/v1/notices',
+    summary:
+      'What people are to see and nothing waits for: starts that are overdue, handlers that did not run',
+    group: 'server',
+    role: 'viewer',
+    query: z.strictObject({
+      cursor: z.string().max(600).optional(),
+      limit: inQuery.whole(1, 1_000).default(200),
+    }),
+    answer: z.object({ notices: z.array(notice), next: z.string().nullable() }),
+    refusals: [],
   }),
   listSweeps: route({
     method: 'GET',

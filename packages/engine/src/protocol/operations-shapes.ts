@@ -1,5 +1,6 @@
 // What operators look at: executors, slots, queues, definitions, sweeps, invariants.
 import * as z from 'zod'
+import { noticeKinds } from '../model/follow.ts'
 import { id, instant, json, status, waitOn, whole } from './values.ts'
 
 export const executor = z
@@ -131,6 +132,16 @@ export const sweep = z
     lateByMs: whole,
   })
   .meta({ id: 'Sweep' })
+
+export const notice = z
+  .object({
+    run: z.string().describe('The run, or the order that never became one'),
+    kind: z.enum(noticeKinds),
+    at: instant,
+    sentence: z.string(),
+    data: json,
+  })
+  .meta({ id: 'Notice' })
 
 export const invariant = z
   .object({

@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { attemptMachine } from '../model/attempt.ts'
 import { waitMachine } from '../model/wait.ts'
 import { entryKinds } from '../model/work.ts'
+import { notice } from './operations-shapes.ts'
 import { id, instant, json, status, waitOn, whole } from './values.ts'
 
 export const runSummary = z
@@ -52,7 +53,7 @@ export const runSummary = z
     onEnd: z.string().nullable(),
     onEndOf: z.string().nullable(),
     limits: z.array(z.string()),
-    units: whole,
+    units: z.record(z.string(), whole).describe('Units that it takes of each of its limits'),
     progress: json.describe('What the author shows of its progress, or null'),
   })
   .meta({ id: 'Run' })
@@ -179,6 +180,7 @@ export const runDetail = z
         outcome: z.string(),
       }),
     ),
+    notices: z.array(notice),
     series: z.array(z.object({ id, status, createdAt: instant })),
   })
   .meta({ id: 'RunDetail' })

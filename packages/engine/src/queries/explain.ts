@@ -3,7 +3,7 @@
 import type { Run, RunStatus } from '../model/run.ts'
 import { isHeld, isTerminal } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
-import { limitKeys } from '../model/slots.ts'
+import { limitKeys, limitUses } from '../model/slots.ts'
 import { runOf } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
@@ -76,7 +76,7 @@ export function* explain(tx: Tx, id: string, settings: Settings): Steps<Explanat
     ...slot,
     ahead: ahead.find((each) => each.key === slot.key)?.n ?? 0,
   }))
-  const full = lines.filter((slot) => !hasRoom(slot, run.units))
+  const full = lines.filter((slot) => !hasRoom(slot, run))
   const named = open.filter((wait) => wait.kind === 'child').map((wait) => wait.name ?? '')
   const [children, ...holders] = yield* ask(
     viewsOf(named),
@@ -374,9 +374,12 @@ const waitingAt = (
   }
 }
 
-const hasRoom = (slot: SlotRow, units: number): boolean => {
+const unitsOf = (run: Run, key: string): number =>
+  limitUses(run).find((use) => use.key === key)?.units ?? 1
+
+const hasRoom = (slot: SlotRow, run: Run): boolean => {
   const value = valueInForce(slot)
-  return value === null || slot.used + units <= value
+  return value === null || slot.used + unitsOf(run, slot.key) <= value
 }
 
 export const valueInForce = (slot: Pick<SlotRow, 'operator_value' | 'code_value'>): number | null =>
@@ -404,11 +407,9 @@ const forSlot = (facts: Facts): Condition[] => {
       },
     ]
   }
-  const full = slots
-    .filter((slot) => !hasRoom(slot, run.units))
-    .map((slot) => limitFull(slot, facts))
+  const full = slots.filter((slot) => !hasRoom(slot, run)).map((slot) => limitFull(slot, facts))
   const inLine = slots
-    .filter((slot) => hasRoom(slot, run.units))
+    .filter((slot) => hasRoom(slot, run))
     .map((slot): Condition => ({
       code: 'in_line',
       sentence: `it is number ${slot.ahead + 1} in line for ${slot.key}, which has room (${slot.used} of ${valueInForce(slot) ?? 'any number'} held)`,
@@ -437,16 +438,17 @@ const limitFull = (
   const value = valueInForce(slot)
   const shown = list.slice(0, 3).map((each) => `${each.id} (${each.status})`)
   const others = list.length > 3 ? ' and others' : ''
+  const units = unitsOf(run, slot.key)
   const by = value === 0 ? 'its value is 0' : `held by ${shown.join(', ')}${others}`
   return {
     code: 'limit_full',
-    sentence: `the limit ${slot.key} is full (${slot.used} of ${value} held${run.units > 1 ? `, it needs ${run.units}` : ''}): ${by}; it is number ${slot.ahead + 1} in line`,
+    sentence: `the limit ${slot.key} is full (${slot.used} of ${value} held${units > 1 ? `, it needs ${units}` : ''}): ${by}; it is number ${slot.ahead + 1} in line`,
     since: null,
     evidence: {
       limit: slot.key,
       value,
       used: slot.used,
-      units: run.units,
+      units,
       place: slot.ahead + 1,
       holders: list.map((each) => ({
         run: each.id,

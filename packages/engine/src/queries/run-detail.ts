@@ -4,6 +4,7 @@ import { isTerminal } from '../model/run.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import { attemptsOf, eventsOf } from '../store/tables/journal.ts'
+import { noticesOf } from '../store/tables/notices.ts'
 import { receiptsOf } from '../store/tables/orders.ts'
 import { payloadsOf } from '../store/tables/runs.ts'
 import {
@@ -16,6 +17,7 @@ import {
 } from '../store/tables/views.ts'
 import type { WaitRow } from '../store/tables/waits.ts'
 import { waitOf, waitsOf } from '../store/tables/waits.ts'
+import { noticeView } from './notices.ts'
 import {
   approvalView,
   attemptOf,
@@ -30,19 +32,31 @@ const JOURNAL_PAGE = 200
 const FAMILY_MAX = 200
 
 export function* runDetail(_tx: Tx, id: string) {
-  const [[row], [payload], attempts, steps, waits, approvals, signals, events, family, receipts] =
-    yield* ask(
-      viewsOf([id]),
-      payloadsOf([id]),
-      attemptsOf(id),
-      entriesSince(id, 0, 0, JOURNAL_PAGE + 1),
-      waitsOf(id),
-      approvalsOf(id),
-      signalsUnread(id, 1_000),
-      eventsOf(id),
-      children(id, FAMILY_MAX),
-      receiptsOf(id),
-    )
+  const [
+    [row],
+    [payload],
+    attempts,
+    steps,
+    waits,
+    approvals,
+    signals,
+    events,
+    family,
+    receipts,
+    notices,
+  ] = yield* ask(
+    viewsOf([id]),
+    payloadsOf([id]),
+    attemptsOf(id),
+    entriesSince(id, 0, 0, JOURNAL_PAGE + 1),
+    waitsOf(id),
+    approvalsOf(id),
+    signalsUnread(id, 1_000),
+    eventsOf(id),
+    children(id, FAMILY_MAX),
+    receiptsOf(id),
+    noticesOf(id),
+  )
   if (!row || !payload) return undefined
   const run = viewOf(row)
   const [members] = yield* ask(series(run.series, FAMILY_MAX))
@@ -75,6 +89,7 @@ export function* runDetail(_tx: Tx, id: string) {
       at,
       outcome,
     })),
+    notices: notices.map(noticeView),
     series: members
       .map((member) => ({ id: member.id, status: member.status, createdAt: member.created_at }))
       .sort((a, b) => a.createdAt - b.createdAt),

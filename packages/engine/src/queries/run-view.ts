@@ -3,7 +3,7 @@ import { decode } from '../kernel/json.ts'
 import type { EntryKind } from '../model/work.ts'
 import { isHeld } from '../model/run.ts'
 import type { Run } from '../model/run.ts'
-import { limitKeys } from '../model/slots.ts'
+import { limitKeys, limitUses } from '../model/slots.ts'
 import { runOf } from '../store/move.ts'
 import type { AttemptRow, EventRow } from '../store/tables/journal.ts'
 import type { ViewRow } from '../store/tables/views.ts'
@@ -59,7 +59,7 @@ export const viewOf = (row: ViewRow) => {
     onEnd: run.onEnd,
     onEndOf: run.onEndOf,
     limits: limitKeys(run),
-    units: run.units,
+    units: Object.fromEntries(limitUses(run).map(({ key, units }) => [key, units])),
     progress: value(row.progress),
   }
 }

@@ -1,6 +1,6 @@
 // What a run's new state brings with it, in the same transaction: an end closes waits and approvals, orders the end of
 // children and the parent's wake, and starts the workflow named for it; a freed slot and a due run are told as hints.
-import type { Follow } from '../model/follow.ts'
+import type { Follow, Notice } from '../model/follow.ts'
 import { wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
@@ -11,6 +11,7 @@ import type { Wait } from '../model/wait.ts'
 import type { Statement, Steps } from './sql.ts'
 import { ask } from './sql.ts'
 import { ensureLimits } from './tables/limits.ts'
+import { insertNotices } from './tables/notices.ts'
 import { insertOrders, orderChildrenToEnd } from './tables/orders.ts'
 import { insertRuns, payloadsOf } from './tables/runs.ts'
 import { cancelApprovals, closeWaits, decideApprovals } from './tables/waits.ts'
@@ -78,6 +79,14 @@ export function* consequences(
       ),
     )
   if (parents.length > 0 || told.length > 0) follow.orders = true
+  const notices: Notice[] = ended
+    .filter(({ run }) => run.onEndOf !== null && run.status === 'failed')
+    .map(({ run }) => ({
+      run: run.id,
+      kind: 'on_end_failed',
+      sentence: `${run.id}, which ${run.workflow} runs at the end of ${run.onEndOf}, failed: ${run.note ?? run.reason ?? 'no reason given'}`,
+      data: { of: run.onEndOf, workflow: run.workflow, reason: run.reason },
+    }))
   const handlers = ended.filter(({ run }) => run.onEnd !== null && run.status !== 'succeeded')
   if (handlers.length > 0) {
     const [payloads] = yield* ask(payloadsOf(handlers.map(({ run }) => run.id)))
@@ -101,12 +110,25 @@ export function* consequences(
         { onEndOf: run.id },
         context,
       )
-      if (!outcome.ok) continue
+      if (!outcome.ok) {
+        // the run has ended all the same; that nothing follows is said, and never silent
+        notices.push({
+          run: run.id,
+          kind: 'on_end_not_started',
+          sentence: `${run.onEnd}, which was to run at the end of ${run.id} (${run.status}), was not started: ${outcome.message}`,
+          data: { workflow: run.onEnd, code: outcome.code, ...outcome.detail },
+        })
+        continue
+      }
       const { planned } = outcome
       const limits = declaredLimits([planned])
       statements.push(insertRuns([atTheDoor(planned, follow)]))
       if (limits.length > 0) statements.push(ensureLimits(limits))
     }
+  }
+  if (notices.length > 0) {
+    statements.push(insertNotices(notices))
+    follow.notices.push(...notices)
   }
   return statements
 }

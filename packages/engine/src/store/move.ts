@@ -62,7 +62,8 @@ export interface RunRow {
   readonly limit_a: string | null
   readonly limit_b: string | null
   readonly limit_modes: string
-  readonly units: number
+  readonly units_a: number
+  readonly units_b: number
 }
 
 export const runOf = (row: RunRow): Run => ({
@@ -122,7 +123,8 @@ export const runOf = (row: RunRow): Run => ({
   limitA: row.limit_a,
   limitB: row.limit_b,
   limitModes: row.limit_modes as Run['limitModes'],
-  units: row.units,
+  unitsA: row.units_a,
+  unitsB: row.units_b,
 })
 
 const NONE: readonly string[] = []
@@ -188,11 +190,12 @@ type ImmutableColumn =
   | 'series'
   | 'on_end'
   | 'on_end_of'
-  | 'units'
+  | 'units_a'
+  | 'units_b'
 
 /** Every state column of the row alias `r`, for the statements that read whole runs. */
 export const runColumns =
-  'r.id, r.workflow, r.version, r.queue, r.labels, r.lane, r.priority, r.tag, r.rank, r.owner, r.key, r.status, r.wait_on, r.reason, r.note, r.attempt, r.session, r.claim, r.leased_at, r.entries, r.journal_bytes, r.rev, r.created_at, r.ready_at, r.progress_at, r.ended_at, r.deadline, r.attempt_limit_ms, r.attempt_deadline, r.start_by, r.cancel_requested_at, r.cancel_by, r.pause_requested_at, r.pause_by, r.losses, r.suspect_since, r.hand_backs, r.failures, r.resumed, r.parent, r.parent_key, r.awaited, r.on_parent_end, r.depth, r.root, r.children, r.waits, r.retry_of, r.series, r.on_end, r.on_end_of, r.limit_owner, r.limit_global, r.limit_a, r.limit_b, r.limit_modes, r.units'
+  'r.id, r.workflow, r.version, r.queue, r.labels, r.lane, r.priority, r.tag, r.rank, r.owner, r.key, r.status, r.wait_on, r.reason, r.note, r.attempt, r.session, r.claim, r.leased_at, r.entries, r.journal_bytes, r.rev, r.created_at, r.ready_at, r.progress_at, r.ended_at, r.deadline, r.attempt_limit_ms, r.attempt_deadline, r.start_by, r.cancel_requested_at, r.cancel_by, r.pause_requested_at, r.pause_by, r.losses, r.suspect_since, r.hand_backs, r.failures, r.resumed, r.parent, r.parent_key, r.awaited, r.on_parent_end, r.depth, r.root, r.children, r.waits, r.retry_of, r.series, r.on_end, r.on_end_of, r.limit_owner, r.limit_global, r.limit_a, r.limit_b, r.limit_modes, r.units_a, r.units_b'
 
 /** A row of `runColumns`. */
 const runRowOf = (v: Values): RunRow => ({
@@ -252,7 +255,8 @@ const runRowOf = (v: Values): RunRow => ({
   limit_a: v[53] as string | null,
   limit_b: v[54] as string | null,
   limit_modes: v[55] as string,
-  units: v[56] as number,
+  units_a: v[56] as number,
+  units_b: v[57] as number,
 })
 
 /** Locks these runs in the order of their ids; one that another transaction has locked is left out. */

@@ -4,7 +4,7 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { moved } from '../model/run.ts'
-import { limitKeys } from '../model/slots.ts'
+import { limitKeys, limitUses } from '../model/slots.ts'
 import { follows } from '../store/consequences.ts'
 import { lockRuns, runOf, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
@@ -55,18 +55,21 @@ export function* admit(
       (run.readyAt !== null && run.readyAt > tx.now)
     )
       continue
-    const mine = limitKeys(run)
+    const mine = limitUses(run)
     // one that asks for more than there ever is keeps nobody else waiting
-    if (mine.some((key) => run.units > Math.max(1, valueOf(limits.get(key)) ?? run.units))) continue
+    if (mine.some((use) => use.units > Math.max(1, valueOf(limits.get(use.key)) ?? use.units)))
+      continue
     const blocked = mine.filter(
-      (key) => full.has(key) || !room(valueOf(limits.get(key)), units.get(key) ?? 0, run.units),
+      (use) =>
+        full.has(use.key) ||
+        !room(valueOf(limits.get(use.key)), units.get(use.key) ?? 0, use.units),
     )
     if (blocked.length > 0) {
       // a light run behind a heavy one waits: first come, first served within a key
-      for (const key of blocked) full.add(key)
+      for (const { key } of blocked) full.add(key)
       continue
     }
-    for (const key of mine) units.set(key, (units.get(key) ?? 0) + run.units)
+    for (const use of mine) units.set(use.key, (units.get(use.key) ?? 0) + use.units)
     const next = moved(run, 'admit', 'queued', tx.now)
     admitted.push(next)
     follows(follow, run, next)

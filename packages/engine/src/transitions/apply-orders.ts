@@ -1,7 +1,7 @@
 // Orders: what one transaction wanted of another run. Each is taken (deleted) and applied in one transaction, so that it
 // is done once, by ordinary transitions.
 import { Defect } from '../kernel/errors.ts'
-import type { Follow } from '../model/follow.ts'
+import type { Follow, Notice } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isHeld } from '../model/run.ts'
@@ -11,6 +11,7 @@ import { follows } from '../store/consequences.ts'
 import { lockRuns, runOf, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
+import { insertNotices } from '../store/tables/notices.ts'
 import type { OrderRow } from '../store/tables/orders.ts'
 import { insertReceipts, ordersDue, takeOrder } from '../store/tables/orders.ts'
 import { payloadsOf } from '../store/tables/runs.ts'
@@ -144,7 +145,21 @@ export function* applyOrder(
       const command = payload as unknown as StartCommand
       const { answers, follow } = yield* startNow(tx, command, context)
       const outcome = answers.ok ? (answers.id === command.id ? 'started' : 'alias') : answers.code
-      yield* ask(receipt('start', answers.ok ? answers.id : order.id, outcome))
+      const notices: Notice[] = answers.ok
+        ? []
+        : [
+            {
+              run: order.run,
+              kind: 'start_refused',
+              sentence: `the start of ${command.workflow} that a transaction asked for was refused: ${answers.message}`,
+              data: { workflow: command.workflow, code: answers.code, ...answers.detail },
+            },
+          ]
+      yield* ask(
+        receipt('start', answers.ok ? answers.id : order.id, outcome),
+        ...(notices.length > 0 ? [insertNotices(notices)] : []),
+      )
+      follow.notices.push(...notices)
       return { applied: true, outcome, follow }
     }
     case 'child_ended':

@@ -2,27 +2,36 @@
 import type { Settings } from '../model/settings.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
+import { forgetNotices } from '../store/tables/notices.ts'
 import { forgetCommands } from '../store/tables/orders.ts'
 import { endedRoots, familyOf, removeRuns } from '../store/tables/prune.ts'
 import { forgetSessions } from '../store/tables/sessions.ts'
 
+export interface PruneCursor {
+  readonly at: number
+  readonly id: string
+}
+
 export interface Pruned {
   readonly examined: number
   readonly removed: number
-  /** Where the next batch starts; empty when the round is done. */
-  readonly cursor: string
+  /** Where the next batch starts; null when the round is done. */
+  readonly cursor: PruneCursor | null
 }
 
 const BATCH = 200
+const FIRST: PruneCursor = { at: -1, id: '' }
 
-export function* prune(_tx: Tx, cursor: string, settings: Settings): Steps<Pruned> {
+export function* prune(_tx: Tx, cursor: PruneCursor | null, settings: Settings): Steps<Pruned> {
   const [roots] = yield* ask(
-    endedRoots(cursor, settings.retentionMs, BATCH),
+    endedRoots(cursor ?? FIRST, settings.retentionMs, BATCH),
     forgetCommands(settings.commandMs),
     forgetSessions(settings.retentionMs),
+    forgetNotices(settings.retentionMs),
   )
   const ready = roots.filter((row) => row.ready === 1).map((row) => row.id)
-  const next = roots.length < BATCH ? '' : (roots.at(-1)?.id ?? '')
+  const last = roots.length < BATCH ? undefined : roots.at(-1)
+  const next = last === undefined ? null : { at: last.ended_at, id: last.id }
   if (ready.length === 0) return { examined: roots.length, removed: 0, cursor: next }
   const [members] = yield* ask(familyOf(ready))
   const results = yield* finish(...removeRuns(members.map((row) => row.id)))

@@ -5,7 +5,14 @@ import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing, wakes } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
-import type { NewRun, Origin, PlanContext, Planned, StartCommand } from '../model/start.ts'
+import type {
+  NewRun,
+  Origin,
+  PlanContext,
+  Planned,
+  RunLimit,
+  StartCommand,
+} from '../model/start.ts'
 import { planStart } from '../model/start.ts'
 import type { Statement, Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
@@ -138,27 +145,25 @@ function* admitNew(
   const lowest = new Map(low.map((row) => [row.lane, row.tag as number | null]))
   const tags = new Map(locked.map((row) => [row.key, row.tag]))
   const out = new Map<Planned, NewRun | Refusal | 'known'>()
+  const closed = ({ key, units: wanted }: RunLimit): boolean =>
+    inLine.has(key) || !fits(limits.get(key), units.get(key) ?? 0, wanted)
   for (const each of planned) {
-    const wanted = each.run.units
     const never = each.limits.find(
-      ({ key }) => wanted > Math.max(1, valueOf(limits.get(key)) ?? wanted),
+      ({ key, units: wanted }) => wanted > Math.max(1, valueOf(limits.get(key)) ?? wanted),
     )
     if (never) {
       out.set(
         each,
         refuse(
           'invalid_input',
-          `the run takes ${wanted} units of ${never.key}, of which there are ${valueOf(limits.get(never.key))}; it could never start`,
-          { limit: never.key, units: wanted },
+          `the run takes ${never.units} units of ${never.key}, of which there are ${valueOf(limits.get(never.key))}; it could never start`,
+          { limit: never.key, units: never.units },
         ),
       )
       continue
     }
     const tag = place(each, limits, tags, lowest, inLine)
-    const full = each.limits.find(
-      (limit) =>
-        inLine.has(limit.key) || !fits(limits.get(limit.key), units.get(limit.key) ?? 0, wanted),
-    )
+    const full = each.limits.find(closed)
     const delayed = each.run.status === 'waiting'
     if (delayed) {
       out.set(each, { ...each.run, tag })
@@ -166,12 +171,7 @@ function* admitNew(
     }
     const rejects =
       full &&
-      each.limits.find(
-        (limit) =>
-          limits.get(limit.key)?.policy === 'reject' &&
-          (inLine.has(limit.key) ||
-            !fits(limits.get(limit.key), units.get(limit.key) ?? 0, wanted)),
-      )
+      each.limits.find((limit) => limits.get(limit.key)?.policy === 'reject' && closed(limit))
     if (rejects && each.run.parent === null) {
       const mode = limits.get(rejects.key)?.mode ?? 'whole_run'
       const [holders] = yield* ask(holdersOf(rejects.key, mode, 20))
@@ -201,7 +201,7 @@ function* admitNew(
       out.set(each, { ...each.run, tag, status: 'waiting', wait_on: 'slot', reason: 'limit' })
       continue
     }
-    for (const limit of each.limits) units.set(limit.key, (units.get(limit.key) ?? 0) + wanted)
+    for (const limit of each.limits) units.set(limit.key, (units.get(limit.key) ?? 0) + limit.units)
     out.set(each, { ...each.run, tag })
   }
   // a repeat of a start that went through is answered with its run, also when that run fills the limit

@@ -4,6 +4,8 @@ import type { Handler, HandlerOptions } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { Route } from '../../src/protocol/route.ts'
 import { routes } from '../../src/protocol/routes.ts'
+import { ask } from '../../src/store/sql.ts'
+import { insertNotices } from '../../src/store/tables/notices.ts'
 import type { Hands, TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
 import type { TestPorts } from '../support/ports.ts'
@@ -435,6 +437,26 @@ test('OPS-01 operators see and set limits, pauses, versions, queues, executors a
   })
   expect((await send(handler, 'GET', '/v1/audit')).body).toMatchObject({ healthy: true })
   expect((await send(handler, 'GET', '/v1/sweeps')).body).toMatchObject({ sweeps: [] })
+})
+
+test('RUN-13 RUN-33 notices are listed newest first, a page at a time', async () => {
+  const { engine, handler } = await world()
+  for (const run of ['run_1', 'run_2', 'run_3'])
+    await engine.store.run(function* () {
+      yield* ask(
+        insertNotices([{ run, kind: 'start_overdue', sentence: `${run} waits`, data: { run } }]),
+      )
+    })
+  const first = await send(handler, 'GET', '/v1/notices?limit=2')
+  expect(first.body['notices']).toMatchObject([
+    { run: 'run_3', kind: 'start_overdue', sentence: 'run_3 waits', data: { run: 'run_3' } },
+    { run: 'run_2' },
+  ])
+  const next = encodeURIComponent(String(first.body['next']))
+  expect((await send(handler, 'GET', `/v1/notices?limit=2&cursor=${next}`)).body).toMatchObject({
+    notices: [{ run: 'run_1' }],
+    next: null,
+  })
 })
 
 test('OPS-01 the document, the page and the dashboard are served', async () => {

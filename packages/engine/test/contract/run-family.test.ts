@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ChildStart, ClaimedRun } from '../../src/model/work.ts'
+import { notices as noticesPage } from '../../src/queries/notices.ts'
+import { runDetail } from '../../src/queries/run-detail.ts'
 import type { Session, TestStore } from '../support/store.ts'
 import { definition, entry, only, openStore } from '../support/store.ts'
 
@@ -454,6 +456,60 @@ describe('RUN-33 onEnd', () => {
     })
   })
 
+  it('RUN-33 a handler that cannot be started is a notice, and the run ends all the same', async () => {
+    a = await t.session({
+      definitions: [
+        definition('w', { onEnd: 'nobody' }),
+        definition('v', { onEnd: 'h' }),
+        definition('h', { limits: [{ key: 'of:{input.input.customer}', value: 1 }] }),
+      ],
+    })
+    const unknown = await t.start('w')
+    const unreadable = await t.start('v', { input: '{}' })
+    for (const id of [unknown, unreadable])
+      await t.engine.cancel({ run: id, by: 'ana', reason: null })
+    for (const id of [unknown, unreadable]) expect(t.run(id)['status']).toBe('canceled')
+    const { notices } = await t.engine.read((tx) => noticesPage(tx, null, 10))
+    expect(notices).toHaveLength(2)
+    expect(notices.find(({ run }) => run === unknown)).toMatchObject({
+      kind: 'on_end_not_started',
+      at: t.clock.time.now(),
+      sentence: expect.stringMatching(
+        /nobody.*was not started: no executor has registered/,
+      ) as string,
+      data: { workflow: 'nobody', code: 'unknown_workflow' },
+    })
+    expect(notices.find(({ run }) => run === unreadable)).toMatchObject({
+      sentence: expect.stringContaining('cannot be read from the input') as string,
+    })
+    expect((await t.engine.read((tx) => runDetail(tx, unknown)))?.notices).toMatchObject([
+      { kind: 'on_end_not_started' },
+    ])
+  })
+
+  it('RUN-33 the failure of a handler is a notice, and its success is none', async () => {
+    await withHandler()
+    const ids = [await t.start('w'), await t.start('w')]
+    for (const id of ids) await t.engine.cancel({ run: id, by: 'ana', reason: null })
+    await a.end(await claim(`${ids[0]}_end`), {
+      kind: 'fail',
+      reason: 'error',
+      note: 'the mail server said no',
+      error: '{}',
+    })
+    await a.complete(await claim(`${ids[1]}_end`))
+    expect((await t.engine.read((tx) => noticesPage(tx, null, 10))).notices).toMatchObject([
+      {
+        run: `${ids[0]}_end`,
+        kind: 'on_end_failed',
+        sentence: expect.stringMatching(
+          /at the end of .* failed: the mail server said no/,
+        ) as string,
+        data: { of: ids[0] },
+      },
+    ])
+  })
+
   it('SLOT-03 a handler with limits of its own lines up for them', async () => {
     await withHandler({ limits: [{ key: 'mail', value: 1 }] })
     for (let i = 0; i < 3; i++) {
@@ -513,6 +569,7 @@ describe('RUN-35 retention', () => {
       'events',
       'streams',
       'receipts',
+      'notices',
     ])
       expect(t.sql(`select * from ${table}`)).toEqual([])
     expect(await t.startAnswer('w', { key: 'k', input: '7' })).toMatchObject({ started: true })
@@ -563,6 +620,30 @@ describe('RUN-35 retention', () => {
     t.later(31 * day)
     await prune()
     expect(ids()).toEqual([])
+  })
+
+  it('RUN-35 a pass reads what is past its age, and none of the history that is not', async () => {
+    for (let i = 0; i < 300; i++) await t.start('w')
+    t.sql(`update runs set status = 'failed', ended_at = ? returning id`, t.clock.time.now())
+    for (let i = 0; i < 3; i++) await t.start('w')
+    t.sql(`update runs set status = 'failed', ended_at = 1 where status = 'queued' returning id`)
+    const loop = t.opened.loops.all.find(({ name }) => name === 'prune-ended')
+    expect(await loop?.once()).toMatchObject({ examined: 3, acted: 3 })
+    expect(await loop?.once()).toMatchObject({ examined: 0, acted: 0 })
+  })
+
+  it('RUN-35 a family that is not past its age keeps none that ended later from being removed', async () => {
+    const kept = await standing({ onParentEnd: 'detach' })
+    await t.engine.cancel({ run: kept, by: 'ana', reason: null })
+    t.later(1)
+    for (let i = 0; i < 250; i++) await t.start('w')
+    t.sql(
+      `update runs set status = 'failed', ended_at = ? where workflow = 'w' and ended_at is null returning id`,
+      t.clock.time.now(),
+    )
+    t.later(31 * day)
+    await prune()
+    expect(ids()).toEqual(['run_kid', kept].sort())
   })
 
   it('RUN-35 goes in small batches, round and round', async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { heldDigest } from '../../src/model/work.ts'
-import type { SqliteStore } from '../../src/store/sqlite.ts'
+import { Fault } from '../../src/kernel/errors.ts'
+import type { Store } from '../../src/store/store.ts'
 import type { TestStore } from '../support/store.ts'
 import { entry, only, openStore } from '../support/store.ts'
 
@@ -341,10 +342,14 @@ describe('RUN-10 nothing is stranded by a living session', () => {
     const letGo = runs
       .filter(({ run }) => run === id)
       .map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' }))
-    const { db } = t.engine.store as SqliteStore
-    db.exec(
-      `create temp trigger broken before insert on attempts begin select raise(abort, 'broken on purpose'); end`,
-    )
+    const store = t.engine.store as { run: Store['run'] }
+    const { run } = store
+    let calls = 0
+    // the renewal’s own transaction is done, and none that follows
+    store.run = ((steps: never) =>
+      ++calls === 1
+        ? run.call(store, steps)
+        : Promise.reject(new Fault('store_unavailable', 'broken on purpose'))) as Store['run']
     t.later(10_000)
     const asked = { letGo, held: { claim: 1, runs: letGo } }
     expect(await a.renew(asked)).toMatchObject({
@@ -354,7 +359,8 @@ describe('RUN-10 nothing is stranded by a living session', () => {
     })
     await t.engine.idle()
     for (const each of [id, unknown]) expect(t.run(each)['status']).toBe('running')
-    db.exec('drop trigger broken')
+    expect(calls).toBeGreaterThan(1)
+    store.run = run
     expect(await a.renew(asked)).toMatchObject({ pending: [{ run: id, attempt: 1 }] })
     await t.engine.idle()
     for (const each of [id, unknown]) expect(t.run(each)['status']).toBe('queued')

@@ -301,6 +301,18 @@ describe('RUN-21 orders of a user’s transaction', () => {
     })
   })
 
+  it('RUN-21 one that is refused when it is applied is a notice: nobody waits for its answer', async () => {
+    await t.start('w', { key: 'k', input: '1' })
+    await order('run_tx', 'start', 'run_tx', { id: 'run_tx', workflow: 'w', input: '2', key: 'k' })
+    await t.settle()
+    expect(only(t.sql('select run, kind, sentence from notices'))).toMatchObject({
+      run: 'run_tx',
+      kind: 'start_refused',
+      sentence: expect.stringMatching(/the key k belongs to run_.*another input/) as string,
+    })
+    expect(count()).toBe(1)
+  })
+
   it('RAIL-04 of two that apply the same order exactly one does', async () => {
     const made = {
       id: 'run_tx',

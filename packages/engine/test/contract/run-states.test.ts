@@ -112,7 +112,7 @@ describe('RUN-04 what a row can never be', () => {
     ['running and waiting', { ...fit('running', null), wait_on: 'time' }],
     ['queued and not ready', { ...fit('queued', null), ready_at: 5 }],
     ['a parent without a key', { ...fit('queued', null), parent: 'p' }],
-    ['no units', { ...fit('queued', null), units: 0 }],
+    ['no units', { ...fit('queued', null), units_a: 0 }],
     ['too high a priority', { ...fit('queued', null), priority: 101 }],
     ['an unknown status', fit('stuck', null)],
     ['an unknown wait', fit('waiting', 'weather')],

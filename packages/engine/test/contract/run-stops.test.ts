@@ -31,6 +31,47 @@ describe('RUN-13 limits of time', () => {
     expect(JSON.parse(String(t.run(id)['error']))).toMatchObject({ code: 'time_limit' })
   })
 
+  it('RUN-13 one that nobody has claimed for ten minutes is a notice, once, and nothing becomes of it', async () => {
+    const a = await t.session()
+    const id = await t.start('w')
+    const claimed = await t.start('w')
+    expect((await a.claim(10)).map(({ run }) => run).sort()).toEqual([id, claimed].sort())
+    await a.closeSession()
+    const never = await t.start('w')
+    const limited = await t.start('w', { startByMs: 3_600_000 })
+    const delayed = await t.start('w', { delayMs: 300_000 })
+    const before = t.sql('select * from runs order by id')
+    t.later(599_999)
+    await t.pass('notice-overdue')
+    expect(t.sql('select * from notices')).toEqual([])
+    t.later(1)
+    await t.pass('notice-overdue')
+    await t.pass('notice-overdue')
+    expect(only(t.sql('select * from notices'))).toMatchObject({
+      run: never,
+      kind: 'start_overdue',
+      at: t.clock.time.now(),
+      sentence: `nobody has claimed ${never} (w) for 10 min: it is queued`,
+    })
+    expect(t.sql('select * from runs order by id')).toEqual(before)
+    expect(t.run(limited)['status']).toBe('queued')
+    // a delayed start is overdue ten minutes after its instant
+    t.later(300_000)
+    await t.pass('wake-due', 'notice-overdue')
+    expect(t.sql('select run from notices order by at')).toEqual([{ run: never }, { run: delayed }])
+  })
+
+  it('RUN-13 such notices come by pages: thousands that are overdue hold nothing up, and all are told of', async () => {
+    await t.session()
+    for (let i = 0; i < 12; i++) await Promise.all(Array.from({ length: 100 }, () => t.start('w')))
+    t.later(600_000)
+    const loop = t.opened.loops.all.find(({ name }) => name === 'notice-overdue')
+    const told: number[] = []
+    for (let i = 0; i < 4; i++) told.push((await loop?.once())?.acted ?? 0)
+    expect(told[0]).toBe(500)
+    expect(told.reduce((sum, each) => sum + each, 0)).toBe(1_200)
+  })
+
   it('RUN-13 a held run has ten seconds more, then its attempt is revoked whatever its body does', async () => {
     const { a, run, id } = await held({ totalLimitMs: 5_000 })
     t.later(14_999)

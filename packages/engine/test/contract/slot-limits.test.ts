@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Definition, LimitDeclaration } from '../../src/model/definition.ts'
 import type { StartCommand } from '../../src/model/start.ts'
 import type { ClaimedRun } from '../../src/model/work.ts'
+import { explain } from '../../src/queries/explain.ts'
+import { slots as slotsView } from '../../src/queries/operations.ts'
 import { admit } from '../../src/transitions/admit.ts'
 import { setLimit } from '../../src/transitions/set-limit.ts'
 import type { Session, TestStore } from '../support/store.ts'
@@ -79,6 +81,39 @@ describe('SLOT-01 limits', () => {
       expect(await t.startAnswer('l', { input: JSON.stringify({ gpus }) })).toMatchObject({
         code: 'invalid_input',
       })
+  })
+
+  it('SLOT-01 units are of the limit that declares them: each of two by its own, and one of the owner’s', async () => {
+    await limited('l', [
+      { key: 'gpu', value: 5, units: 'gpus' },
+      { key: 'seat', value: 2 },
+    ])
+    const heavy = await start('l', { gpus: 4 }, { owner: 'ana' })
+    expect(t.run(heavy)).toMatchObject({ status: 'queued', units_a: 4, units_b: 1 })
+    const light = await start('l', { gpus: 1 }, { owner: 'ana' })
+    const third = await start('l', { gpus: 1 }, { owner: 'ana' })
+    expect(status(light, third)).toEqual(['queued', 'waiting:slot'])
+    const { slots } = await t.engine.read(slotsView)
+    expect(slots.map(({ key, used, waiters }) => [key, used, waiters])).toEqual([
+      ['gpu', 5, 1],
+      ['owner:ana', 2, 1],
+      ['seat', 2, 1],
+    ])
+    expect(
+      (await t.engine.read((tx) => explain(tx, third, t.engine.settings)))?.sentence,
+    ).toContain('the limit gpu is full (5 of 5 held)')
+    await t.engine.cancel({ run: heavy, by: 'ana', reason: null })
+    await lines()
+    expect(status(third)).toEqual(['queued'])
+  })
+
+  it('SLOT-01 a run that continues itself with more units lines up for them', async () => {
+    const s = await limited('l', [{ key: 'gpu', value: 3, units: 'gpus' }])
+    await start('l', { gpus: 1 })
+    const grows = await start('l', { gpus: 2 })
+    const claimed = (await s.claim(10)).find(({ run }) => run === grows)
+    await s.end(claimed as never, { kind: 'continue', input: '{"gpus":3}', runId: 'run_zz2' })
+    expect(status('run_zz2')).toEqual(['waiting:slot'])
   })
 
   it('SLOT-01 one that asks for more than there ever is is refused, and keeps nobody waiting', async () => {
@@ -277,7 +312,7 @@ describe('SLOT-03 admission', () => {
     Number(
       only(
         t.sql(
-          `select coalesce(sum(units), 0) as n from runs where (limit_a = ? or limit_b = ?) and slot_state in (2, 3)`,
+          `select coalesce(sum(units_a), 0) as n from runs where (limit_a = ? or limit_b = ?) and slot_state in (2, 3)`,
           key,
           key,
         ),

@@ -5,7 +5,7 @@ import type { Orchestrator } from './orchestrator.ts'
 import { ended } from './rules.ts'
 import type { RunRow, Shadow } from './shadow.ts'
 import type { Usage } from './slot-table.ts'
-import { limitsOf } from './slot-table.ts'
+import { limitsOf, unitsOf } from './slot-table.ts'
 import type { World } from './world.ts'
 
 export interface Bounds {
@@ -178,7 +178,8 @@ export class Liveness {
   #fits(run: RunRow): boolean {
     for (const { key } of limitsOf(run, this.#shadow)) {
       const limit = this.#shadow.limits.get(key)?.value ?? null
-      if (limit !== null && (this.#usage.units.get(key) ?? 0) + run.units > limit) return false
+      if (limit !== null && (this.#usage.units.get(key) ?? 0) + unitsOf(run, key) > limit)
+        return false
       for (const id of this.#shadow.active) {
         const other = this.#shadow.runs.get(id)
         if (!other || other.id === run.id || other.status !== 'waiting' || other.wait_on !== 'slot')

@@ -4,7 +4,7 @@ import type Database from 'better-sqlite3'
 import type { Commit, Touch } from './commit.ts'
 
 const COLUMNS =
-  'id, workflow, queue, lane, owner, key, status, wait_on, reason, note, attempt, session, claim, leased_at, entries, rev, ready_at, ended_at, deadline, attempt_deadline, cancel_requested_at, pause_requested_at, losses, suspect_since, hand_backs, failures, parent, parent_key, awaited, on_parent_end, series, retry_of, on_end, on_end_of, limit_owner, limit_global, limit_a, limit_b, units, rank, resumed, output, error'
+  'id, workflow, queue, lane, owner, key, status, wait_on, reason, note, attempt, session, claim, leased_at, entries, rev, ready_at, ended_at, deadline, attempt_deadline, cancel_requested_at, pause_requested_at, losses, suspect_since, hand_backs, failures, parent, parent_key, awaited, on_parent_end, series, retry_of, on_end, on_end_of, limit_owner, limit_global, limit_a, limit_b, units_a, units_b, rank, resumed, output, error'
 
 export interface RunRow {
   readonly id: string
@@ -45,7 +45,8 @@ export interface RunRow {
   readonly limit_global: string | null
   readonly limit_a: string | null
   readonly limit_b: string | null
-  readonly units: number
+  readonly units_a: number
+  readonly units_b: number
   readonly rank: number
   readonly resumed: number
   readonly output: string | null

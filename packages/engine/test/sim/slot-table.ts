@@ -22,6 +22,10 @@ export const limitsOf = (run: RunRow, shadow: Shadow): { key: string; mode: Mode
   return keys
 }
 
+/** What a run takes of one of its limits. */
+export const unitsOf = (run: RunRow, key: string): number =>
+  key === run.limit_a ? run.units_a : key === run.limit_b ? run.units_b : 1
+
 /** Units that are held of each limit, kept from one commit to the next. */
 export class Usage {
   readonly units = new Map<string, number>()
@@ -48,8 +52,8 @@ export class Usage {
   #count(run: RunRow, sign: number, shadow: Shadow, grown: Map<string, number>): void {
     for (const { key, mode } of limitsOf(run, shadow)) {
       if (!holdsSlot(run.status, run.wait_on, mode)) continue
-      this.units.set(key, (this.units.get(key) ?? 0) + sign * run.units)
-      grown.set(key, (grown.get(key) ?? 0) + sign * run.units)
+      this.units.set(key, (this.units.get(key) ?? 0) + sign * unitsOf(run, key))
+      grown.set(key, (grown.get(key) ?? 0) + sign * unitsOf(run, key))
     }
   }
 }

@@ -331,7 +331,7 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
     },
     used: (key) =>
       bench.count(
-        `select coalesce(sum(units), 0) from runs r join limits l on l.key = ?
+        `select coalesce(sum(case l.key when r.limit_a then r.units_a when r.limit_b then r.units_b else 1 end), 0) from runs r join limits l on l.key = ?
           where l.key in (r.limit_owner, r.limit_global, r.limit_a, r.limit_b)
             and (r.slot_state = 3 or r.slot_state = case l.mode when 'whole_run' then 1 else 2 end)`,
         key,

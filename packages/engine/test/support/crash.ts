@@ -77,6 +77,7 @@ const TABLES = [
   'limits',
   'orders',
   'receipts',
+  'notices',
   'events',
   'streams',
 ]

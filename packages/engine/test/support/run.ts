@@ -65,7 +65,8 @@ export const aRun = (status: RunStatus, patch: Partial<Run> = {}): Run => {
     limitA: null,
     limitB: null,
     limitModes: '',
-    units: 1,
+    unitsA: 1,
+    unitsB: 1,
     ...patch,
   }
   return { ...run, rank: rankOf(run.tag, run.priority) }

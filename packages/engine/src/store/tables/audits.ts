@@ -2,6 +2,7 @@
 // ended ones; what heals by itself counts only when it is older than the time that healing takes.
 import type { Sql, Statement } from '../sql.ts'
 import { sql, statement } from '../sql.ts'
+import { unitsIn } from './limits.ts'
 
 /** How many are counted of each, and how many of the newest runs are looked at beside the active ones. */
 export const FOUND_MAX = 1_001
@@ -29,8 +30,8 @@ const audit = (name: string, what: string, text: string): Audit => ({
 })
 
 const LIMIT_COLUMNS = ['limit_owner', 'limit_global', 'limit_a', 'limit_b'] as const
-const holdersOf = (column: string): string =>
-  `select r.units, r.created_at from runs r where r.${column} = l.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = case when l.mode = 'whole_run' then 1 else 2 end)`
+const holdersOf = (column: (typeof LIMIT_COLUMNS)[number]): string =>
+  `select ${unitsIn(column)} as units, r.created_at from runs r where r.${column} = l.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = case when l.mode = 'whole_run' then 1 else 2 end)`
 
 const audits: readonly Audit[] = [
   audit(

@@ -67,13 +67,16 @@ export const setOperatorLimit = (
 ): Statement<{ key: string }> => statement(operator, key, mode, value, weight, by)
 
 const LIMIT_COLUMNS = ['limit_owner', 'limit_global', 'limit_a', 'limit_b'] as const
+/** What a run takes of the limit that stands in this column. */
+export const unitsIn = (column: (typeof LIMIT_COLUMNS)[number]): string =>
+  column === 'limit_a' ? 'r.units_a' : column === 'limit_b' ? 'r.units_b' : '1'
 
 /** Units held of each key, by kind of holding; a key stands in one column of a run, but any of the four. */
 const used = sql<{ key: string; units: number }>(
   'limits.used',
   `select b.key, ${LIMIT_COLUMNS.map(
     (column) =>
-      `(select coalesce(sum(x.units), 0) from (select r.units from runs r where r.${column} = b.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = b.state)) x)`,
+      `(select coalesce(sum(x.units), 0) from (select ${unitsIn(column)} as units from runs r where r.${column} = b.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = b.state)) x)`,
   ).join(' + ')} as units from {rows $1 as b: key text, state int}`,
 )
 /** Counts what is held of these limits; asked only of limits that have a value, so that it reads no more holders than that. */
@@ -134,7 +137,7 @@ const holders = sql<HolderRow>(
   'limits.holders',
   `select * from (${LIMIT_COLUMNS.map(
     (column) =>
-      `select r.id, r.workflow, r.status, r.session, r.leased_at, r.created_at, r.units, r.wait_on from runs r
+      `select r.id, r.workflow, r.status, r.session, r.leased_at, r.created_at, ${unitsIn(column)} as units, r.wait_on from runs r
         where r.${column} = $1 and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = $2)`,
   ).join(' union all ')}) x order by x.id limit $3`,
 )

@@ -2,20 +2,29 @@
 import type { Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
 
-const roots = sql<{ id: string; ready: number }>(
+interface RootRow {
+  readonly id: string
+  readonly ended_at: number
+  readonly ready: number
+}
+const roots = sql<RootRow>(
   'prune.roots',
-  `select r.id, case when exists (select 1 from runs m where m.root = r.id and m.root <> m.id and (m.ended_at is null or m.ended_at >= {now} - $2))
+  `select r.id, r.ended_at, case when exists (select 1 from runs m where m.root = r.id and m.root <> m.id and (m.ended_at is null or m.ended_at >= {now} - $2))
                       or exists (select 1 from runs e where e.id = r.id || '_end' and (e.ended_at is null or e.ended_at >= {now} - $2))
                       or exists (select 1 from runs m join runs e on e.id = m.id || '_end'
                           where m.root = r.id and m.root <> m.id and (e.ended_at is null or e.ended_at >= {now} - $2)) then 0 else 1 end as ready
-     from runs r where r.id > $1 and r.root = r.id and r.ended_at < {now} - $2 order by r.id limit $3`,
+     from runs r where r.root = r.id and r.ended_at is not null and r.ended_at < {now} - $2 and (r.ended_at, r.id) > ($1, $4)
+    order by r.ended_at, r.id limit $3`,
 )
-/** Ended roots (runs that continue one belong to it) after a cursor, each with whether its whole family is past the age. */
+/**
+ * Roots (runs that continue one belong to it) that are past the age, by their end and after a cursor, each with whether
+ * its whole family is. Younger ones are never read, however many there are.
+ */
 export const endedRoots = (
-  after: string,
+  after: { readonly at: number; readonly id: string },
   ageMs: number,
   most: number,
-): Statement<{ id: string; ready: number }> => statement(roots, after, ageMs, most)
+): Statement<RootRow> => statement(roots, after.at, ageMs, most, after.id)
 
 const members = sql<{ id: string }>(
   'prune.members',
@@ -32,6 +41,7 @@ const TABLES = [
   'signals',
   'approvals',
   'receipts',
+  'notices',
   'events',
   'streams',
 ] as const

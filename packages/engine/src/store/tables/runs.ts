@@ -18,18 +18,18 @@ const INSERT = `with b as materialized (select * from {rows $1 as b: id text, wo
        weight double precision, tag double precision, floor double precision, owner text, key text, input_hash text, command text, status text, wait_on text, reason text, note text,
        ready_at bigint, ready_in_ms bigint, deadline_in_ms bigint, attempt_limit_ms bigint, start_by bigint, start_within_ms bigint, parent text, parent_key text,
        awaited int, on_parent_end text, depth int, root text, retry_of text, series text, on_end text, on_end_of text, limit_owner text, limit_global text,
-       limit_a text, limit_b text, limit_modes text, units int, pause_requested_at bigint, pause_by text, entries int, journal_bytes bigint, input text, state text}),
+       limit_a text, limit_b text, limit_modes text, units_a int, units_b int, pause_requested_at bigint, pause_by text, entries int, journal_bytes bigint, input text, state text}),
      low as materialized (
        select l.lane, (select r.tag from runs r where r.lane = l.lane and r.status = 'queued' order by r.lane, r.rank, r.id limit 1) as tag
          from (select distinct lane from b) l)
-   insert into runs (id, workflow, version, queue, labels, lane, priority, tag, rank, owner, key, input_hash, command, status, wait_on, reason, note, ready_at,
+   insert into runs (id, workflow, version, queue, labels, lane, priority, tag, rank, owner, key, input_hash, command, status, wait_on, reason, note, not_before, ready_at,
        created_at, deadline, attempt_limit_ms, start_by, parent, parent_key, awaited, on_parent_end, depth, root, retry_of, series, on_end, on_end_of,
-       limit_owner, limit_global, limit_a, limit_b, limit_modes, units, pause_requested_at, pause_by, entries, journal_bytes, input, state)
+       limit_owner, limit_global, limit_a, limit_b, limit_modes, units_a, units_b, pause_requested_at, pause_by, entries, journal_bytes, input, state)
    select b.id, b.workflow, b.version, b.queue, b.labels, b.lane, b.priority, coalesce(b.tag, case when coalesce(low.tag, 0) > b.floor then low.tag else b.floor end + 1.0 / b.weight),
        coalesce(b.tag, case when coalesce(low.tag, 0) > b.floor then low.tag else b.floor end + 1.0 / b.weight) - b.priority * 10, b.owner, b.key, b.input_hash, b.command, b.status, b.wait_on, b.reason,
-       b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
+       b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
        b.parent, b.parent_key, b.awaited, b.on_parent_end, b.depth, b.root, b.retry_of, b.series, b.on_end, b.on_end_of, b.limit_owner, b.limit_global,
-       b.limit_a, b.limit_b, b.limit_modes, b.units, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state
+       b.limit_a, b.limit_b, b.limit_modes, b.units_a, b.units_b, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state
      from b cross join low where low.lane = b.lane`
 
 const insert = sql<InsertedRow>(
@@ -250,6 +250,40 @@ export const runsPastLimits = (
   cancelGraceMs: number,
   most: number,
 ): Statement<{ id: string }> => statement(pastLimits, limitGraceMs, cancelGraceMs, most)
+
+export interface OverdueRow {
+  readonly id: string
+  readonly workflow: string
+  readonly status: RunStatus
+  readonly wait_on: string | null
+  readonly reason: string | null
+  readonly since: number
+}
+const ACTIVE_PAGE = `(select r.* from runs r where r.ended_at is null and r.id > $1 order by r.id limit $2)`
+const overdue = sql<OverdueRow>(
+  'runs.overdue',
+  `select x.id, x.workflow, x.status, x.wait_on, x.reason, coalesce(x.not_before, x.created_at) as since from ${ACTIVE_PAGE} x
+    where x.attempt = 0 and x.start_by is null and coalesce(x.not_before, x.created_at) <= {now} - $3
+      and (x.status = 'queued' or (x.status = 'waiting' and x.wait_on = 'slot'))
+      and not exists (select 1 from notices n where n.run = x.id and n.kind = 'start_overdue') order by x.id limit $4`,
+)
+/** Of a page of active runs, those that nobody has claimed so long after they could have been, and nobody was told of. */
+export const overdueStarts = (
+  after: string,
+  page: number,
+  ms: number,
+  most: number,
+): Statement<OverdueRow> => statement(overdue, after, page, ms, most)
+
+const pageEnd = sql<{ n: number; last: string | null }>(
+  'runs.active_page',
+  `select count(*) as n, max(x.id) as last from (select r.id from runs r where r.ended_at is null and r.id > $1 order by r.id limit $2) x`,
+)
+/** How many active runs a page after this id has, and where it ends. */
+export const activePage = (
+  after: string,
+  page: number,
+): Statement<{ n: number; last: string | null }> => statement(pageEnd, after, page)
 
 const payload = sql<{
   id: string

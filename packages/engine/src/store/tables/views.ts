@@ -5,6 +5,7 @@ import type { RunRow } from '../move.ts'
 import { runColumns } from '../move.ts'
 import type { Param, Sql, Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
+import { unitsIn } from './limits.ts'
 import type { ApprovalRow } from './waits.ts'
 import { approvalColumns } from './waits.ts'
 
@@ -290,7 +291,7 @@ export interface SlotRow {
 const SLOT = `l.key, l.mode, l.code_value, l.operator_value, l.policy, l.weight, l.updated_by,
   ${LIMIT_COLUMNS.map(
     (column) =>
-      `(select coalesce(sum(x.units), 0) from (select r.units from runs r where r.${column} = l.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = case when l.mode = 'whole_run' then 1 else 2 end) limit ${COUNT_MAX}) x)`,
+      `(select coalesce(sum(x.units), 0) from (select ${unitsIn(column)} as units from runs r where r.${column} = l.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = case when l.mode = 'whole_run' then 1 else 2 end) limit ${COUNT_MAX}) x)`,
   ).join(' + ')} as used,
   ${LIMIT_COLUMNS.map(
     (column) =>
@@ -317,7 +318,7 @@ const slotLine = sql<LineRow>(
   'views.slot_line',
   `select x.id, x.workflow, x.created_at, x.resumed, x.units from (${LIMIT_COLUMNS.map(
     (column) =>
-      `select r.id, r.workflow, r.created_at, r.resumed, r.rank, r.units from runs r where r.${column} = $1 and ${DUE_IN_LINE}`,
+      `select r.id, r.workflow, r.created_at, r.resumed, r.rank, ${unitsIn(column)} as units from runs r where r.${column} = $1 and ${DUE_IN_LINE}`,
   ).join(' union all ')}) x order by x.resumed desc, x.rank, x.id limit $2`,
 )
 /** Who waits in line for a key, in the order of admission. */
