@@ -160,5 +160,5 @@ const parsed = (text: string): unknown => {
 export const isPassing = (error: unknown): boolean => {
   if (error instanceof Fault) return error.retryable
   const code = (error as { code?: ErrorCode } | null)?.code
-  return code === 'draining' || code === 'store_busy'
+  return code === 'draining'
 }

@@ -67,7 +67,10 @@ export type Result<O> =
   /** The time was over first. */
   | { readonly run: string; readonly ended: false; readonly status: RunSummary['status'] }
 
-/** A change of a run: `attempt`, `entry`, `event`, or `run`, which closes each group and carries the position. */
+/**
+ * A change of a run: `attempt`, `entry`, `event`, or `run`, which closes each group and carries the position. After a `run`
+ * with the reason `continued` come the changes of the run that continues it.
+ */
 export interface RunEvent {
   readonly event: string
   /** The run's rev up to which everything has been seen, or null inside a group. */
@@ -106,11 +109,11 @@ export interface Client {
     run: string | StartedRun<W>,
     options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
   ): Promise<Result<OutputOf<W>>>
-  /** Changes of a run until it has ended. */
+  /** Changes of a run, and of those that continue it, until the last has ended. */
   events(run: string, options?: FollowOptions): AsyncIterable<RunEvent>
   /** Changes of all runs, for as long as the caller wants them. */
   allEvents(options?: { readonly signal?: AbortSignal }): AsyncIterable<RunEvent>
-  /** What a run appends to one of its streams, until it has ended. */
+  /** What a run appends to one of its streams, until it has ended; one that continues it has streams of its own. */
   stream(
     run: string,
     name: string,
@@ -174,6 +177,10 @@ const LONG_POLL_MS = 30_000
 const POLL_SLACK_MS = 15_000
 const BULK_PART = 1_000
 
+/** A run that is continued is not over: its stream goes on with the run that continues it. */
+const isOver = ({ endedAt, reason }: RunSummary): boolean =>
+  endedAt !== null && reason !== 'continued'
+
 /** A client of one server. It opens nothing until it is called, and there is nothing to close. */
 export const connect = (options: ConnectOptions): Client => {
   const {
@@ -229,7 +236,7 @@ export const connect = (options: ConnectOptions): Client => {
       random,
       signal,
       isLast: ({ event, data }) =>
-        ends && (event === 'end' || (event === 'run' && (data as RunSummary).endedAt !== null)),
+        ends && (event === 'end' || (event === 'run' && isOver(data as RunSummary))),
     })
   }
 

@@ -41,7 +41,6 @@ const REQUEST_MAX = 8 * 1024 ** 2
 /** Codes that say nothing of the run or the session: the same request may be answered another time. */
 const NOT_JUDGED: readonly ErrorCode[] = [
   'draining',
-  'store_busy',
   'unauthorized',
   'not_allowed',
   'forbidden_origin',

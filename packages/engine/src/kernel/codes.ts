@@ -155,12 +155,6 @@ const table = {
     what: 'The process is shutting down.',
     todo: 'Try another replica, or try again.',
   },
-  store_busy: {
-    kind: 'refusal',
-    status: 503,
-    what: 'The row was locked for too long.',
-    todo: 'Repeat the same request.',
-  },
   depth_limit: {
     kind: 'refusal',
     status: 422,
@@ -191,6 +185,12 @@ const table = {
     status: 503,
     what: 'The store does not answer.',
     todo: 'Repeat; check the database.',
+  },
+  store_busy: {
+    kind: 'fault',
+    status: 503,
+    what: 'The row was locked for too long.',
+    todo: 'Repeat the same request.',
   },
   store_full: {
     kind: 'fault',

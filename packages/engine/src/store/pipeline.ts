@@ -127,7 +127,8 @@ export class Pipeline implements Submittable {
     this.#over = true
     const prepared = this.#connection && preparedOf.get(this.#connection)
     for (const [i, name] of this.#fresh) if (i >= this.#at) prepared?.delete(name)
-    const lost = (error as { severity?: unknown }).severity === undefined
+    // after a FATAL the server hangs up
+    const lost = (error as { severity?: string }).severity !== 'ERROR'
     this.#done({ error, at: lost ? null : (this.#sends[this.#at]?.plan.name ?? 'sync') }, [])
   }
 

@@ -57,6 +57,10 @@ const SENTENCES: readonly (readonly [RegExp, (message: string) => Fault])[] = [
         `the database has no connection left: ${message}; raise its max_connections, or give the engine fewer`,
       ),
   ],
+  [
+    /^55P03$/,
+    (message) => new Fault('store_busy', `a row was locked for too long: ${message}; repeat it`),
+  ],
   [/^57014$/, (message) => new Fault('store_unavailable', `a statement took too long: ${message}`)],
   [/^(28|3D)/, (message) => new Fault('store_unavailable', `the database refuses us: ${message}`)],
   [/^(53|54|55|57|58)/, (message) => new Fault('store_unavailable', `the database: ${message}`)],

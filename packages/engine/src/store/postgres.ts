@@ -69,8 +69,11 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
       application_name: APPLICATION,
       ...(options.schema === undefined ? {} : { options: `-c search_path=${options.schema}` }),
     })
-    // an idle connection that is lost is replaced by the next that is wanted
+    // a connection that is lost is replaced by the next that is wanted; what it was doing hears of it by itself
     pool.on('error', (error) => log.warn('store.connection_lost', { error: error.message }))
+    pool.on('connect', (client) => {
+      client.on('error', (error) => log.debug('store.connection_lost', { error: error.message }))
+    })
     return pool
   }) as [pg.Pool, pg.Pool]
   const plans = new Map<string, Plan>()
