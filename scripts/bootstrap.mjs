@@ -1,6 +1,6 @@
 // The door for a fresh clone: plain JavaScript, since nothing is installed yet. It installs what the
 // lock file names when that is not what is there, then hands over to a script of this folder.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,12 +39,25 @@ function run(command, args) {
   if (done.status !== 0) process.exit(done.status ?? 1)
 }
 
+/**
+ * Starts a script and ends as it ends. Ctrl-C goes to both, and is the script's to answer: who waits for this process then
+ * waits until the script has stopped what it started.
+ * @param {string[]} args
+ */
+export function handOver(args) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
+  process.on('SIGINT', () => undefined)
+  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP']))
+    process.on(signal, () => child.kill(signal))
+  child.on('exit', (code) => process.exit(code ?? 1))
+}
+
 const started = process.argv[1]
 if (started && realpathSync(started) === fileURLToPath(import.meta.url)) {
   const [task, ...rest] = process.argv.slice(2)
   if (!isInstalled(readLock('package-lock.json'), readLock('node_modules/.package-lock.json'))) {
     run('npm', ['ci', '--no-audit', '--no-fund'])
   }
-  if (task === 'start') run('npm', ['run', '--silent', 'build'])
-  if (task) run(process.execPath, ['--import', 'tsx', path.join('scripts', `${task}.ts`), ...rest])
+  if (task === 'start') run(process.execPath, ['--import', 'tsx', 'scripts/built.ts'])
+  if (task) handOver(['--import', 'tsx', path.join('scripts', `${task}.ts`), ...rest])
 }

@@ -1,8 +1,8 @@
-// Before the tests that start real processes: the build is made once, when it is older than its source.
+// Before what starts real processes, `npm start` and tests: the build is made when it is older than its source.
 import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { filesUnder, isTest, root } from './files.ts'
+import { filesUnder, isMain, isTest, root } from './files.ts'
 
 export function isStale(sources: number[], builds: (number | undefined)[]): boolean {
   return builds.some((built) => built === undefined || sources.some((source) => source > built))
@@ -26,4 +26,13 @@ export function setup(): void {
   ])
   if (engine || page)
     execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'inherit' })
+}
+
+if (isMain(import.meta.url)) {
+  try {
+    setup()
+  } catch {
+    // the build has said what is wrong
+    process.exitCode = 1
+  }
 }

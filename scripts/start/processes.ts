@@ -7,8 +7,8 @@ import { createServer } from 'node:net'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { root } from '../files.ts'
+import { home } from './flags.ts'
 
-export const home = path.join(root, '.leasehold')
 const program = path.join(root, 'packages/engine/dist/cli/main.js')
 
 export interface Started {

@@ -1,7 +1,7 @@
 // What an earlier `npm start` left: whether it came to its end, and which processes it had.
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { home } from './processes.ts'
+import { home } from './flags.ts'
 
 export interface State {
   /** The script's own process. */

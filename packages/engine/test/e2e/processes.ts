@@ -27,10 +27,10 @@ export interface Process {
   readonly pid: number
   readonly out: () => string
   readonly err: () => string
-  /** Its exit code, or the signal that ended it. */
+  /** Its exit code, or the signal that ended it; all that it said is there then. */
   readonly ended: Promise<number | string>
   kill(signal: NodeJS.Signals): void
-  /** The first line of stdout that has this part. */
+  /** The first line of stdout that has this part; fails when the process ends without it. */
   line(part: string): Promise<string>
 }
 
@@ -55,9 +55,16 @@ export const start = (
   let err = ''
   child.stdout.on('data', (data: Buffer) => (out += data.toString()))
   child.stderr.on('data', (data: Buffer) => (err += data.toString()))
+  let over = false
+  // not at its exit: what it said last may still be on its way then
   const ended = new Promise<number | string>((resolve) => {
-    child.once('exit', (code, signal) => resolve(signal ?? code ?? 0))
+    child.once('close', (code, signal) => {
+      over = true
+      resolve(signal ?? code ?? 0)
+    })
   })
+  const said = (part: string): string =>
+    `${args.join(' ')} said no line with "${part}"\n${out}\n${err}`
   const pid = child.pid ?? 0
   onTestFinished(async () => {
     try {
@@ -75,8 +82,12 @@ export const start = (
     kill: (signal) => void process.kill(pid, signal),
     line: (part) =>
       until(
-        () => out.split('\n').find((line) => line.includes(part)),
-        () => `${args.join(' ')} said no line with "${part}"\n${out}\n${err}`,
+        () => {
+          const found = out.split('\n').find((line) => line.includes(part))
+          if (found === undefined && over) throw new Error(said(part))
+          return found
+        },
+        () => said(part),
       ),
   }
 }
@@ -142,11 +153,11 @@ export const work = async (
   return { process: started, session: /ses_\w+/.exec(await started.line(' works at '))?.[0] ?? '' }
 }
 
-/** Asks again until there is an answer; fails with `otherwise` after `withinMs`. */
+/** Asks again until there is an answer; what hangs fails with `otherwise`, shortly before the runner would end it. */
 export const until = async <T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
   otherwise: () => string = () => 'the condition did not come',
-  withinMs = 20_000,
+  withinMs = 200_000,
 ): Promise<T> => {
   const end = Date.now() + withinMs
   for (;;) {
