@@ -40,20 +40,20 @@ const grouped = <T>(
 ): ((item: T) => Promise<void>) => {
   let collected: { item: T; done: () => void; failed: (error: unknown) => void }[] = []
   let busy = 0
-  const pump = (): void => {
-    while (busy < lanes && collected.length > 0) {
-      const part = collected.splice(0, 500)
-      busy += 1
-      run(part.map(({ item }) => item))
-        .then(
-          () => part.forEach(({ done }) => done()),
-          (error: unknown) => part.forEach(({ failed }) => failed(error)),
-        )
-        .finally(() => {
-          busy -= 1
-          pump()
-        })
+  const flush = async (): Promise<void> => {
+    const part = collected.splice(0, 500)
+    busy += 1
+    try {
+      await run(part.map(({ item }) => item))
+      for (const { done } of part) done()
+    } catch (error) {
+      for (const { failed } of part) failed(error)
     }
+    busy -= 1
+    pump()
+  }
+  const pump = (): void => {
+    while (busy < lanes && collected.length > 0) void flush()
   }
   return (item) =>
     new Promise((done, failed) => {

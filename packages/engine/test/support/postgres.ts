@@ -1,7 +1,8 @@
 // A PostgreSQL for the tests of this process: a schema of its own, emptied for each store, and a way to read it at once,
 // as a test of SQLite can.
 import { once } from 'node:events'
-import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { inject } from 'vitest'
 
 declare module 'vitest' {
@@ -19,7 +20,7 @@ export interface Psql {
   close(): Promise<void>
 }
 
-const WORKER = `
+const SCRIPT = `
   const { workerData, parentPort } = require('node:worker_threads')
   const pg = require(workerData.pg)
   for (const type of [20, 700, 701, 1700]) pg.types.setTypeParser(type, Number)
@@ -45,12 +46,12 @@ export const openPsql = (url: string, schema: string): Psql => {
   const { port1, port2 } = new MessageChannel()
   const flag = new SharedArrayBuffer(4)
   const cell = new Int32Array(flag)
-  const worker = new Worker(WORKER, {
+  const thread = new Worker(SCRIPT, {
     eval: true,
     workerData: { url, schema, flag, port: port2, pg: new URL(import.meta.resolve('pg')).pathname },
     transferList: [port2],
   })
-  worker.unref()
+  thread.unref()
   const call = (message: unknown): Record<string, string | number | null>[] => {
     Atomics.store(cell, 0, 0)
     port1.postMessage(message)
@@ -71,8 +72,8 @@ export const openPsql = (url: string, schema: string): Psql => {
     async close() {
       call(null)
       port1.close()
-      const gone = once(worker, 'exit')
-      await worker.terminate()
+      const gone = once(thread, 'exit')
+      await thread.terminate()
       await gone
     },
   }
