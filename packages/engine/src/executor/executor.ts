@@ -563,8 +563,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       if (of.over || over())
         throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
       try {
-        const answer = await port.write(of.id, write)
-        if (answer.ok || answer.code !== 'store_busy') return answer
+        return await port.write(of.id, write)
       } catch (error) {
         if (error instanceof Fault && !error.retryable) throw error
         log.debug('write.failed', { run: write.run, attempt: write.attempt, error })
@@ -743,7 +742,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
 }
 
 /** Refusals of a registration that another try may not meet. */
-const PASSING: readonly ErrorCode[] = ['draining', 'store_busy', 'session_ended']
+const PASSING: readonly ErrorCode[] = ['draining', 'session_ended']
 
 /** Whether a server has said no in a way that no repeat of the registration changes. */
 const isFinalNo = (error: unknown): boolean =>

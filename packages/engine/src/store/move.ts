@@ -403,13 +403,14 @@ const MAY = `exists (select 1 from sessions s where s.id = $1 and s.claim_no = $
       and not exists (select 1 from pauses p join lanes l on l.lane = $3
           where (p.until is null or p.until > {now}) and ((p.kind = 'queue' and p.name = l.queue) or (p.kind = 'workflow' and p.name = l.workflow)))`
 
+// a status that a planner cannot read leads it to the few suspects instead of through all that is queued
 const claimLane = sql<ClaimRow>(
   'runs.claim',
   `with pick as materialized (
      select r.id from runs r
       where r.lane = $3 and r.status = 'queued' and (r.rank, r.id) >= ($4, $5) and r.suspect_since is null and ${MAY}
         and not exists (select 1 from runs h where h.session = $1 and h.suspect_since is not null)
-        and not exists (select 1 from runs w where w.suspect_since < {now} - $7 and w.status = 'queued' and w.lane in (select x.lane from {rows $9 as x: lane text}))
+        and not exists (select 1 from runs w where w.suspect_since < {now} - $7 and coalesce(w.status, '') = 'queued' and w.lane in (select x.lane from {rows $9 as x: lane text}))
         and r.id not in (select x.run from {rows $8 as x: run text})
       order by r.lane, r.rank, r.id
       limit (select case when c.n < $6 then $6 - c.n else 0 end from (select count(*) as n from runs h where h.session = $1 and h.claim = $2) c) {lock r skip})
@@ -422,7 +423,7 @@ const claimSuspect = sql<ClaimRow>(
   'runs.claim_suspect',
   `with pick as materialized (
      select r.id from runs r
-      where r.lane = $3 and r.suspect_since is not null and r.status = 'queued' and ${MAY}
+      where r.lane = $3 and r.suspect_since is not null and coalesce(r.status, '') = 'queued' and ${MAY}
         and not exists (select 1 from runs h where h.session = $1)
         and r.id not in (select x.run from {rows $4 as x: run text})
       order by r.suspect_since limit 1 {lock r skip})
