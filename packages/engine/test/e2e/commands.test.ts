@@ -2,12 +2,23 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { fixture, folder, leasehold, ran, runThat, serve, start, until, work } from './processes.ts'
+import {
+  CALM,
+  fixture,
+  folder,
+  leasehold,
+  ran,
+  runThat,
+  serve,
+  start,
+  until,
+  work,
+} from './processes.ts'
 
 /** A server with an executor, and the program called with its address. */
-const running = async (env: Readonly<Record<string, string>> = {}) => {
+const running = async () => {
   const cwd = folder()
-  const { url, client, process: server } = await serve(cwd, env)
+  const { url, client, process: server } = await serve(cwd, CALM)
   const executor = await work(cwd, url)
   const call = (...args: string[]) => ran(args, { cwd, env: { LEASEHOLD_URL: url } })
   const json = async (...args: string[]): Promise<unknown> => {
@@ -109,9 +120,13 @@ test('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, ret
     '--id',
     'run_long',
     '--input',
-    JSON.stringify({ count: 100, ms: 100, file: path.join(cwd, 'long.txt') }),
+    JSON.stringify({
+      count: 1,
+      file: path.join(cwd, 'long.txt'),
+      gate: path.join(cwd, 'gate'),
+    }),
   )
-  await runThat(client, 'run_long', ({ run }) => run.status === 'running' && run.entries > 0)
+  await runThat(client, 'run_long', ({ run }) => run.status === 'running')
   expect((await call('hand-back', 'run_long', '--reason', 'moved')).out).toContain(
     'attempt 1 was handed back',
   )
@@ -120,7 +135,7 @@ test('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, ret
 
 test('OPS-03 exit codes: 1 failed, 2 usage, 3 not found, 4 conflict, 5 denied, 6 unreachable, 7 timed out', async () => {
   const { call, cwd, url } = await running()
-  const failed = await call('start', 'fails', '--wait', '10s')
+  const failed = await call('start', 'fails', '--wait')
   expect(failed.code).toBe(1)
   expect(failed.err).toContain('it is broken')
   expect(failed.out).toBe('')
@@ -182,7 +197,7 @@ test('OPS-03 init writes a project that runs, and writes over nothing', async ()
   const dev = leasehold(['dev', 'workflows.js', '--port', '0'], { cwd: project })
   const url = (await dev.line('dashboard')).split(/\s+/)[1]?.replace(/\/$/, '') ?? ''
   const greeted = await ran(
-    ['start', 'greet', '--input', '{"name":"Ann"}', '--wait', '20s', '--url', url],
+    ['start', 'greet', '--input', '{"name":"Ann"}', '--wait', '--url', url],
     { cwd: project },
   )
   expect(greeted).toMatchObject({ code: 0, out: '"Hello, Ann!"\n' })

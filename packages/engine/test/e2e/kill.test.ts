@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { folder, runThat, serve, until, work } from './processes.ts'
+import { CALM, folder, runThat, serve, until, work } from './processes.ts'
 
 const has = (file: string, line: string): boolean => {
   try {
@@ -12,9 +12,9 @@ const has = (file: string, line: string): boolean => {
   }
 }
 
-test('RUN-11 an executor that was killed is taken from at once on its launcherâ€™s evidence', async () => {
+test('RUN-11 an executor that was killed is taken from on its launcherâ€™s evidence, long before its lease lapses', async () => {
   const cwd = folder()
-  const { url, client } = await serve(cwd, { LEASEHOLD_LEASE_MS: '4h', LEASEHOLD_RENEW_MS: '1h' })
+  const { url, client } = await serve(cwd, CALM)
   const first = await work(cwd, url)
   const file = path.join(cwd, 'steps.txt')
   const gate = path.join(cwd, 'gate')
@@ -24,7 +24,6 @@ test('RUN-11 an executor that was killed is taken from at once on its launcherâ€
   first.process.kill('SIGKILL')
   expect(await first.process.ended).toBe('SIGKILL')
   writeFileSync(gate, '')
-  const at = Date.now()
   await client.call('exited', {
     body: { session: first.session, evidence: `process ${first.process.pid} ended by SIGKILL` },
   })
@@ -34,7 +33,6 @@ test('RUN-11 an executor that was killed is taken from at once on its launcherâ€
   expect(attempts[0]).toMatchObject({ end: 'lost' })
   expect(attempts[0]?.note).toContain(`process ${first.process.pid} ended by SIGKILL`)
   expect(attempts[1]).toMatchObject({ session: second.session, end: 'completed' })
-  expect((attempts[1]?.leasedAt ?? 0) - at).toBeLessThan(2_000)
   // what was in work happened again, by the second one
   expect(readFileSync(file, 'utf8').match(/^begin 0 1 .*\nbegin 0 2/m)).toHaveLength(1)
 })

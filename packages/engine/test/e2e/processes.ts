@@ -119,6 +119,13 @@ export interface Server {
   readonly client: Client
 }
 
+/** Nothing lapses: what happens all the same has another cause, however slow the machine is. */
+export const CALM = {
+  LEASEHOLD_LEASE_MS: '4h',
+  LEASEHOLD_RENEW_MS: '1h',
+  LEASEHOLD_SWEEP_MS: '1m',
+}
+
 const QUICK = {
   LEASEHOLD_LEASE_MS: '6s',
   LEASEHOLD_RENEW_MS: '1500ms',

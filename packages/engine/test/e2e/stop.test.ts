@@ -6,6 +6,7 @@ import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Process } from './processes.ts'
 import {
+  CALM,
   fixture,
   folder,
   isGone,
@@ -26,16 +27,15 @@ const begun = (file: string, line: string): Promise<true> =>
     }
   }) as Promise<true>
 
-test('EX-17 EX-20 L2 an executor that gets SIGTERM lets its step end, hands the run back and exits 0; another goes on within 2 s', async () => {
+test('EX-17 EX-20 L2 an executor that gets SIGTERM lets its step end, hands the run back and exits 0; another goes on, long before the lease lapses', async () => {
   const cwd = folder()
-  const { url, client } = await serve(cwd)
+  const { url, client } = await serve(cwd, CALM)
   const first = await work(cwd, url)
   const file = path.join(cwd, 'steps.txt')
   const gate = path.join(cwd, 'gate')
   const { id } = await client.start('steps', { count: 4, file, gate })
   await begun(file, 'begin 0 1')
   const second = await work(cwd, url)
-  const at = Date.now()
   first.process.kill('SIGTERM')
   await until(() => first.process.err().includes('stopping'))
   writeFileSync(gate, '')
@@ -53,7 +53,6 @@ test('EX-17 EX-20 L2 an executor that gets SIGTERM lets its step end, hands the 
     reason: 'shutdown',
   })
   expect(attempts[1]).toMatchObject({ session: second.session, end: 'completed' })
-  expect((attempts[1]?.leasedAt ?? 0) - at).toBeLessThan(2_000)
   expect(run).toMatchObject({ failures: 0, losses: 0 })
   expect(journal.map(({ key }) => key)).toEqual(['step 0', 'step 1', 'step 2', 'step 3'])
   // the step that was in work has ended where it began: none was done twice
@@ -66,32 +65,30 @@ test('EX-17 EX-20 L2 an executor that gets SIGTERM lets its step end, hands the 
   })
 })
 
-test('EX-20 a second signal ends the process at once and non-zero', async () => {
+test('EX-20 a second signal ends the process at once and non-zero, whatever its step and its drain limit', async () => {
   const cwd = folder()
-  const { url, client } = await serve(cwd)
-  const { process: executor } = await work(cwd, url)
+  const { url, client } = await serve(cwd, CALM)
+  const { process: executor } = await work(cwd, url, ['--drain-ms', '1h'])
   const file = path.join(cwd, 'steps.txt')
-  await client.start('steps', { count: 1, ms: 60_000, file })
+  await client.start('steps', { count: 1, file, gate: path.join(cwd, 'gate') })
   await begun(file, 'begin 0')
   executor.kill('SIGINT')
   await until(() => executor.err().includes('once more exits at once'))
-  const at = Date.now()
   executor.kill('SIGTERM')
 
   expect(await executor.ended).toBe(1)
-  expect(Date.now() - at).toBeLessThan(1_000)
+  expect(executor.err()).toContain('exiting at once')
 })
 
-test('B009 a step longer than the drain limit is handed back within it, however long the lease, and no retry is charged', async () => {
+test('B009 a step that never ends is handed back at the drain limit, however long the lease, and no retry is charged', async () => {
   const cwd = folder()
-  const { url, client } = await serve(cwd, { LEASEHOLD_LEASE_MS: '4h', LEASEHOLD_RENEW_MS: '1h' })
+  const { url, client } = await serve(cwd, CALM)
   const grace = { LEASEHOLD_DRAIN_MS: '1s', LEASEHOLD_ABORT_GRACE_MS: '300ms' }
   const first = await work(cwd, url, [], grace)
   const file = path.join(cwd, 'steps.txt')
-  const { id } = await client.start('steps', { count: 1, ms: 60_000, file })
+  const { id } = await client.start('steps', { count: 1, file, gate: path.join(cwd, 'gate') })
   await begun(file, 'begin 0 1')
   const second = await work(cwd, url, [], grace)
-  const at = Date.now()
   first.process.kill('SIGTERM')
 
   expect(await first.process.ended).toBe(0)
@@ -99,13 +96,12 @@ test('B009 a step longer than the drain limit is handed back within it, however 
 
   expect(attempts[0]).toMatchObject({ end: 'handed_back', reason: 'shutdown' })
   expect(attempts[1]).toMatchObject({ session: second.session })
-  expect((attempts[1]?.leasedAt ?? 0) - at).toBeLessThan(1_300 + 2_000)
   expect(run.failures).toBe(0)
 })
 
 test('B013 a claim whose answer was lost at shutdown is handed back with the session, not stranded', async () => {
   const cwd = folder()
-  const { url, client } = await serve(cwd, { LEASEHOLD_LEASE_MS: '4h', LEASEHOLD_RENEW_MS: '1h' })
+  const { url, client } = await serve(cwd, CALM)
   const lossy = await losingClaims(url)
   const first = await work(cwd, lossy.url)
   const { id } = await client.start('greet', { name: 'Ann' })
@@ -181,11 +177,11 @@ test.each(wrappers)(
   'B015 SIGTERM to a wrapper (%s) that does not pass it on still hands back',
   async (_name, wrap) => {
     const cwd = folder()
-    const { url, client } = await serve(cwd, { LEASEHOLD_LEASE_MS: '4h', LEASEHOLD_RENEW_MS: '1h' })
+    const { url, client } = await serve(cwd, CALM)
     const wrapper = wrap(cwd, url)
     const session = /ses_\w+/.exec(await wrapper.line(' works at '))?.[0] ?? ''
     const file = path.join(cwd, 'steps.txt')
-    const { id } = await client.start('steps', { count: 100, ms: 100, file })
+    const { id } = await client.start('steps', { count: 100, ms: 500, file })
     await begun(file, 'begin 1 1')
     const [executor] = (await client.call('listExecutors')).executors
     expect(executor?.pid).not.toBe(wrapper.pid)
