@@ -24,7 +24,7 @@ import type { AnswersTo, Shared } from './answers.ts'
 import { awaitChange } from './await-change.ts'
 import type { Transition } from './commands.ts'
 import { faultsOf, invalid } from './faults.ts'
-import { followRun, followRuns, followStream } from './follow-runs.ts'
+import { followRun, followRuns, followStream, streamPosition } from './follow-runs.ts'
 
 /** Bulk starts are stored in parts, so that others get a turn between them. */
 const BULK_PART = 1_000
@@ -163,7 +163,7 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
     async followRun({ params: { id }, lastEventId, stream }) {
       const run = await engine.read((tx) => runResult(tx, id))
       if (!run) return missing(id)
-      return stream(followRun(engine, id, positionOf(lastEventId)))
+      return stream(followRun(engine, id, streamPosition(lastEventId)))
     },
 
     async followRuns({ lastEventId, stream }) {

@@ -3,7 +3,7 @@
 import type { RunStatus } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { Message } from '../protocol/sse.ts'
-import { runChanges, runViews } from '../queries/run-changes.ts'
+import { runChanges, runViews, successorOf } from '../queries/run-changes.ts'
 import { streamItems } from '../queries/stream-items.ts'
 import { awaitChange } from './await-change.ts'
 import type { Engine } from './engine.ts'
@@ -14,11 +14,32 @@ const COALESCE_MS = 200
 const RUNS_A_TIME = 500
 const ITEMS_A_TIME = 500
 
-/** The changes of one run after a `rev`, until it has ended. */
-export const followRun = (engine: Engine, run: string, after: number): Source =>
+export interface StreamPosition {
+  /** The run of the series that it stands at; null is the one that was asked for. */
+  readonly run: string | null
+  readonly rev: number
+}
+
+/** A position as a message's id carries it: a rev, and the run where it is not the first. */
+export const streamPosition = (id: string | null): StreamPosition => {
+  const [, rev = '0', run] = /^(\d+)(?:@(.+))?$/s.exec(id ?? '') ?? []
+  return { run: run === undefined ? null : decoded(run), rev: Number(rev) }
+}
+
+const decoded = (text: string): string | null => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** The changes of one run after a position, and of those that continue it, until the series has ended. */
+export const followRun = (engine: Engine, asked: string, after: StreamPosition): Source =>
   async function* (signal): AsyncGenerator<Message, void, undefined> {
     const { hub, settings } = engine
-    let position = { rev: after, n: 0, attempt: 0 }
+    let run = after.run ?? asked
+    let position = { rev: after.rev, n: 0, attempt: 0 }
     while (!signal.aborted) {
       const change = awaitChange((hear) => hub.onChanged(run, hear), engine.ports.timers, signal)
       const changes = await engine.read((tx) => runChanges(tx, run, position))
@@ -26,13 +47,27 @@ export const followRun = (engine: Engine, run: string, after: number): Source =>
       for (const attempt of changes.attempts) yield { event: 'attempt', id: null, data: attempt }
       for (const entry of changes.entries) yield { event: 'entry', id: null, data: entry }
       for (const event of changes.events) yield { event: 'event', id: null, data: event }
-      if (changes.run.rev > position.rev && !changes.more)
-        yield { event: 'run', id: String(changes.run.rev), data: changes.run }
-      position = changes.next
       const over = isTerminal(changes.run.status) && !changes.more
+      const last = over && changes.run.reason !== 'continued'
+      // a reader that comes back after the last change is told all the same that it is over
+      if ((changes.run.rev > position.rev && !changes.more) || last)
+        yield {
+          event: 'run',
+          id:
+            run === asked
+              ? String(changes.run.rev)
+              : `${changes.run.rev}@${encodeURIComponent(run)}`,
+          data: changes.run,
+        }
+      position = changes.next
       if (over || changes.more) change.drop()
       else await change.wait(settings.pollMs)
-      if (over) return
+      if (!over) continue
+      const ended = run
+      const next = last ? null : await engine.read((tx) => successorOf(tx, ended))
+      if (next === null) return
+      run = next
+      position = { rev: 0, n: 0, attempt: 0 }
     }
   }
 
@@ -95,7 +130,9 @@ export const followStream = (engine: Engine, run: string, name: string, after: n
       if (full || over) change.drop()
       else await change.wait(engine.settings.pollMs)
       if (!over) continue
-      yield { event: 'end', id: null, data: { status: page.status } }
+      const continuedAs =
+        page.reason === 'continued' ? await engine.read((tx) => successorOf(tx, run)) : null
+      yield { event: 'end', id: null, data: { status: page.status, continuedAs } }
       return
     }
   }

@@ -172,7 +172,7 @@ export const runRoutes = {
     method: 'GET',
     path: '/v1/runs/:id/events',
     summary:
-      'Follow a run: messages `attempt`, `entry`, `event` and `run`; resume by Last-Event-ID, its rev',
+      'Follow a run, and those that continue it: messages `attempt`, `entry`, `event` and `run`; resume by Last-Event-ID',
     group: 'runs',
     role: 'viewer',
     params: ofRun,
@@ -193,7 +193,8 @@ export const runRoutes = {
   followStream: route({
     method: 'GET',
     path: '/v1/runs/:id/stream/:name',
-    summary: 'Follow what a run appends to one of its streams; resume by Last-Event-ID, its seq',
+    summary:
+      'Follow what a run appends to one of its streams; resume by Last-Event-ID, its seq; `end` names the run that continues it',
     group: 'runs',
     role: 'viewer',
     params: z.strictObject({ id, name }),

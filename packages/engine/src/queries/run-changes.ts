@@ -1,7 +1,7 @@
 // What has changed of a run since a `rev`: its attempts, entries and events of later writes, and the row as it is now.
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
-import { attemptsOf, eventsOf } from '../store/tables/journal.ts'
+import { attemptsOf, continuationOf, eventsOf } from '../store/tables/journal.ts'
 import { entriesSince, viewsOf } from '../store/tables/views.ts'
 import type { AttemptView, RunView } from './run-view.ts'
 import { attemptOf, currentHold, entryView, eventView, viewOf } from './run-view.ts'
@@ -62,6 +62,12 @@ export function* runChanges(
     more,
     next: { rev: run.rev, n: lastEntry, attempt: run.attempt },
   }
+}
+
+/** The run that continues this one, or null. */
+export function* successorOf(_tx: Tx, run: string): Steps<string | null> {
+  const [[row]] = yield* ask(continuationOf(run))
+  return row ? (JSON.parse(row.data) as { as: string }).as : null
 }
 
 /** These runs as they stand now. */

@@ -6,7 +6,7 @@ import { ask } from '../store/sql.ts'
 import { attemptsOf, eventsOf } from '../store/tables/journal.ts'
 import { noticesOf } from '../store/tables/notices.ts'
 import { receiptsOf } from '../store/tables/orders.ts'
-import { payloadsOf } from '../store/tables/runs.ts'
+import { newestOfSeries, payloadsOf } from '../store/tables/runs.ts'
 import {
   approvalsOf,
   children,
@@ -137,9 +137,9 @@ export function* runResult(_tx: Tx, id: string): Steps<RunResult | undefined> {
   if (!asked) return undefined
   let row = asked
   if (asked.reason === 'continued') {
-    const [members] = yield* ask(series(asked.series, 1))
-    const [[newest]] = yield* ask(viewsOf([members.at(-1)?.id ?? id]))
-    row = newest ?? asked
+    const [[newest]] = yield* ask(newestOfSeries([asked.series]))
+    const [[last]] = yield* ask(viewsOf([newest?.id ?? id]))
+    row = last ?? asked
   }
   const ended = isTerminal(row.status as RunStatus)
   const [[payload]] = ended ? yield* ask(payloadsOf([row.id])) : [[]]

@@ -9,6 +9,7 @@ import { value } from './run-view.ts'
 export interface StreamPage {
   /** Null where there is no such run any more. */
   readonly status: RunStatus | null
+  readonly reason: string | null
   readonly items: readonly { readonly seq: number; readonly at: number; readonly data: unknown }[]
 }
 
@@ -22,6 +23,7 @@ export function* streamItems(
   const [[row], items] = yield* ask(viewsOf([run]), streamAfter(run, name, after, most))
   return {
     status: (row?.status as RunStatus | undefined) ?? null,
+    reason: row?.reason ?? null,
     items: items.map(({ seq, at, data }) => ({ seq, at, data: value(data) })),
   }
 }

@@ -25,6 +25,7 @@ import { ask, finish, UniqueViolation, wrote } from '../store/sql.ts'
 import {
   endedAttempts,
   insertAttempts,
+  insertEvents,
   insertSteps,
   insertStreamItems,
 } from '../store/tables/journal.ts'
@@ -219,6 +220,16 @@ function* store(
       insertRuns([successor.run]),
       inheritSignals(before.id, successor.run.id),
       adoptChildren(before.id, successor.run.id),
+      insertEvents([
+        {
+          run: before.id,
+          rev: rev(before.id),
+          seq: 0,
+          kind: 'run.continued',
+          actor: null,
+          data: JSON.stringify({ as: successor.run.id }),
+        },
+      ]),
     )
     if (successor.run.status === 'queued')
       wakes(follow, { lane: successor.run.lane, rank: Number.NEGATIVE_INFINITY, id: '' })

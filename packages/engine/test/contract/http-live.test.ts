@@ -1,6 +1,6 @@
 // Server-sent events and the end of a server, over real sockets.
 import { afterEach, expect, test } from 'vitest'
-import type { RunEvent } from '../../src/client/client.ts'
+import type { RunEvent, RunSummary } from '../../src/client/client.ts'
 import { connect } from '../../src/client/client.ts'
 import { httpExecutorPort } from '../../src/client/executor-port.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
@@ -105,6 +105,46 @@ test('OPS-01 a reader resumes by Last-Event-ID and misses nothing of what came a
   expect(raw.headers.get('content-type')).toContain('text/event-stream')
   const list = await messages(raw, () => false)
   expect(list.at(-1)).toMatchObject({ event: 'run', data: { status: 'succeeded' } })
+})
+
+test('RUN-34 the changes of a run that is continued go on with those of its successor, also for a reader that resumes', async () => {
+  const { server, port } = await world()
+  const executor = await hands(port, 'ses_1', [definition('hello')])
+  const client = connect({ url: server.url })
+  const { id } = await client.start('hello', null)
+  const following = collect(client.events(id), () => false)
+  const [first] = (await executor.claim()) as [ClaimedRun]
+  await executor.step(first, 1, 'a', 1)
+  await executor.end({ ...first, entries: 1 }, { kind: 'continue', input: '2', runId: 'run_näxt' })
+  const [second] = (await executor.claim()) as [ClaimedRun]
+  expect(second.run).toBe('run_näxt')
+  await executor.step(second, 1, 'b', 2)
+  await executor.end({ ...second, entries: 1 }, { kind: 'complete', output: '3' })
+  const all = await following
+  const rows = all.filter(({ event }) => event === 'run').map(({ data }) => data as RunSummary)
+  expect(rows.at(-1)).toMatchObject({ id: 'run_näxt', status: 'succeeded' })
+  expect(rows.filter(({ reason }) => reason === 'continued')).toMatchObject([{ id }])
+  expect(
+    all.filter(({ event }) => event === 'entry').map(({ data }) => (data as { key: string }).key),
+  ).toEqual(['a', 'b'])
+  expect(
+    all.flatMap(({ event, data }) =>
+      event === 'event' && (data as { kind: string }).kind === 'run.continued' ? [data] : [],
+    ),
+  ).toMatchObject([{ data: { as: 'run_näxt' } }])
+  // from the end of the first run, and from inside the second
+  const positions = all.flatMap(({ position }) => (position === null ? [] : [position]))
+  const ofSecond = positions.filter((each) => each.includes('@'))
+  const rest = await collect(
+    client.events(id, { after: positions.filter((each) => !each.includes('@')).at(-1) ?? '' }),
+    () => false,
+  )
+  expect(rest.filter(({ event }) => event === 'entry')).toHaveLength(1)
+  expect(rest.at(-1)).toMatchObject({ event: 'run', data: { id: 'run_näxt' } })
+  const last = await collect(client.events(id, { after: ofSecond.at(-1) ?? '' }), () => false)
+  expect(last).toMatchObject([{ event: 'run', data: { id: 'run_näxt', status: 'succeeded' } }])
+  const ended = await messages(await fetch(`${server.url}/v1/runs/${id}/stream/log`), () => false)
+  expect(ended).toMatchObject([{ event: 'end', data: { continuedAs: 'run_näxt' } }])
 })
 
 test('OPS-01 the changes of all runs are sent, coalesced, and a reader that comes back reads anew', async () => {

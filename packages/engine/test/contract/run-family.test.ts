@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ChildStart, ClaimedRun } from '../../src/model/work.ts'
 import { notices as noticesPage } from '../../src/queries/notices.ts'
-import { runDetail } from '../../src/queries/run-detail.ts'
+import { runDetail, runResult } from '../../src/queries/run-detail.ts'
 import type { Session, TestStore } from '../support/store.ts'
 import { definition, entry, only, openStore } from '../support/store.ts'
 
@@ -453,6 +453,20 @@ describe('RUN-33 onEnd', () => {
     await t.engine.cancel({ run: id, by: 'ana', reason: null })
     expect(only(t.sql('select on_end_of from runs where on_end_of is not null'))).toEqual({
       on_end_of: 'run_zz2',
+    })
+  })
+
+  it('RUN-34 the newest of a series is the one that no other continues, whatever their ids say', async () => {
+    const id = await t.start('w', { key: 'k', input: '1' })
+    await a.end(await claim(id), { kind: 'continue', input: '2', runId: 'run_zz9' })
+    // its executor’s clock is behind that of the one before
+    await a.end(await claim('run_zz9'), { kind: 'continue', input: '3', runId: 'run_00' })
+    expect(await t.startAnswer('w', { key: 'k', input: '1' })).toMatchObject({ id: 'run_00' })
+    await a.complete(await claim('run_00'), 'last')
+    expect(await t.engine.read((tx) => runResult(tx, id))).toMatchObject({
+      run: 'run_00',
+      ended: true,
+      output: 'last',
     })
   })
 

@@ -145,6 +145,14 @@ const eventsAfter = sql<EventRow>(
 export const eventsOf = (run: string, afterRev = 0): Statement<EventRow> =>
   statement(eventsAfter, run, afterRev)
 
+const continued = sql<{ data: string }>(
+  'events.continued',
+  `select e.data from events e where e.run = $1 and e.kind = 'run.continued'`,
+)
+/** What a run that was continued says of its successor. */
+export const continuationOf = (run: string): Statement<{ data: string }> =>
+  statement(continued, run)
+
 const insertItems = sql<{ run: string; seq: number }>(
   'streams.insert',
   `insert into streams (run, stream, seq, data, at) select b.run, b.stream, b.seq, b.data, {now}

@@ -105,10 +105,10 @@ export const knownRuns = (
 
 const newest = sql<{ series: string; id: string; status: RunStatus }>(
   'runs.newest',
-  `select b.series, r.id, r.status from {rows $1 as b: series text} join runs r on r.series = b.series and (r.series <> r.id)
-     and not exists (select 1 from runs l where l.series = b.series and l.series <> l.id and l.id > r.id)`,
+  `select b.series, r.id, r.status from {rows $1 as b: series text} join runs r on r.series = b.series and r.series <> r.id
+     and coalesce(r.reason, '') <> 'continued'`,
 )
-/** The newest run of each series that has been continued. */
+/** The newest run of each series that has been continued: the one that no other continues. */
 export const newestOfSeries = (
   series: readonly string[],
 ): Statement<{ series: string; id: string; status: RunStatus }> =>
