@@ -2,13 +2,16 @@
 //   npm run sim -- --faults N --seed S           worlds until N faults are counted or something does not hold
 //   npm run sim -- --seed S --world K [--shrink] one world again, with its trace; or made as small as it goes
 //   npm run sim -- --plan '{…}'                  a shrunk world again
-//   npm run sim -- --planted NAME|all            hunts planted bugs, each within --faults (200,000)
-import { cpus } from 'node:os'
+//   npm run sim -- --planted NAME|all            hunts planted bugs, each within its budget or --faults
+//   --processes P                                how many play at once (one for each core); changes no figure but the time
+import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
+import type { Kind } from '../packages/engine/test/sim/faults.ts'
 import type { Plan } from '../packages/engine/test/sim/play.ts'
 import { play } from '../packages/engine/test/sim/play.ts'
-import { bugs } from '../packages/engine/test/sim/planted/bugs.ts'
-import { hunted } from '../packages/engine/test/sim/planted/find.ts'
+import { bugs, BUDGET } from '../packages/engine/test/sim/planted/bugs.ts'
+import { hunted, startPlayer } from '../packages/engine/test/sim/planted/find.ts'
+import type { Tally } from '../packages/engine/test/sim/run.ts'
 import { planOf, run } from '../packages/engine/test/sim/run.ts'
 import { shrink } from '../packages/engine/test/sim/shrink.ts'
 import { points } from '../packages/engine/test/sim/sometimes.ts'
@@ -20,11 +23,13 @@ const { values } = parseArgs({
     world: { type: 'string' },
     plan: { type: 'string' },
     planted: { type: 'string' },
+    processes: { type: 'string', default: String(availableParallelism()) },
     shrink: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
   },
 })
 const seed = Number(values.seed)
+const processes = Math.max(1, Number(values.processes))
 
 const replay = async (plan: Plan): Promise<void> => {
   const verdict = await play(plan, values.quiet ? null : (line) => console.log(line))
@@ -44,53 +49,87 @@ const replay = async (plan: Plan): Promise<void> => {
   process.exitCode = 1
 }
 
+const share = (part: number, whole: number): string =>
+  `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`
+
 const batch = async (faults: number): Promise<void> => {
-  const before = process.cpuUsage()
   const began = performance.now()
-  const done = await run(seed, faults)
-  const used = process.cpuUsage(before)
-  const busy = (used.user + used.system) / 1_000_000
-  const seconds = (performance.now() - began) / 1_000
-  console.log(
-    `${done.faults} faults in ${done.worlds} worlds: ${done.commits} transactions, ${done.completed} runs completed, ${Math.round(done.virtualMs / 1_000)} virtual seconds; ` +
-      `${seconds.toFixed(1)} s, ${Math.round(done.faults / busy)} faults a second of one core; history ${done.hash}`,
+  const seconds = (): number => (performance.now() - began) / 1_000
+  const players = await Promise.all(Array.from({ length: processes }, () => startPlayer(null)))
+  let told = 0
+  const done = await run(
+    seed,
+    faults,
+    players.map((player) => player.play),
+    (sum) => {
+      if (seconds() - told < 10) return
+      told = seconds()
+      console.error(
+        `${sum.faults} of ${faults} faults, ${sum.worlds} worlds, ${Math.round(told)} s`,
+      )
+    },
   )
-  for (const [kind, count] of [...done.byKind].sort((a, b) => b[1] - a[1]))
-    console.log(`  ${kind.padEnd(28)}${count}`)
-  const missed = points.filter((point) => !done.sometimes.has(point))
-  console.log(
-    missed.length === 0
-      ? `all ${points.length} points were reached`
-      : `not reached: ${missed.join('; ')}`,
-  )
+  for (const player of players) player.stop()
+  figures(done, seconds())
   if (!done.failed) return
-  const { world, verdict } = done.failed
-  console.log(`${verdict.rule}: ${verdict.message}`)
+  const { world, rule, message } = done.failed
+  console.log(`${rule}: ${message}`)
   console.log(`npm run sim -- --seed ${seed} --world ${world}`)
   process.exitCode = 1
 }
 
-const hunt = async (which: string, faults: number): Promise<void> => {
+const figures = (done: Tally, seconds: number): void => {
+  const line = (what: string, figure: string | number): void =>
+    console.log(`${what.padEnd(58)}${figure}`)
+  line('worlds', done.worlds)
+  line('  without faults: nothing was tried again', share(done.calm, done.worlds))
+  line('  that let two kinds strike at once', share(done.pairs, done.worlds))
+  line('  in which two kinds did', share(done.together, done.worlds))
+  line('transactions, each checked', done.commits)
+  line('runs that completed', done.completed)
+  line('virtual seconds', Math.round(done.virtualMs / 1_000))
+  line('faults', done.faults)
+  line('  of which delays and duplicates', share(done.soft, done.faults))
+  for (const [kind, count] of (Object.entries(done.byKind) as [Kind, number][]).sort(
+    (a, b) => b[1] - a[1],
+  ))
+    line(`  ${kind}`, count)
+  const reached = points.filter((point) => done.points[point] !== undefined)
+  line('points reached', `${reached.length} of ${points.length}`)
+  for (const point of points) line(`  ${point}`, done.points[point] ?? 'not reached')
+  line('violations', done.failed ? 1 : 0)
+  line('history', done.hash)
+  line(
+    'time',
+    `${seconds.toFixed(0)} s, ${Math.round(done.faults / seconds)} faults a second by ${processes} processes`,
+  )
+}
+
+const hunt = async (which: string): Promise<void> => {
   const chosen = bugs.filter(({ name }) => which === 'all' || name === which)
   if (chosen.length === 0)
     throw new Error(`no bug is named ${which}; known: ${bugs.map(({ name }) => name).join(', ')}`)
+  const rows = new Map<string, { readonly found: boolean; readonly text: string }>()
   const left = [...chosen]
-  let found = 0
   const one = async (): Promise<void> => {
     for (let bug = left.shift(); bug; bug = left.shift()) {
-      const { rule, faults: took } = await hunted(bug, seed, faults)
-      if (rule !== null) found += 1
-      console.log(
-        `${bug.name.padEnd(32)}${(rule ?? 'not found').padEnd(12)}${String(took).padStart(8)} faults  ${bug.why}`,
-      )
+      const budget = Number(values.faults ?? bug.budget ?? BUDGET)
+      const { failed, faults } = await hunted(bug, seed, budget)
+      const found = failed !== null
+      const text = `${bug.name.padEnd(32)}${(failed?.rule ?? 'not found').padEnd(12)}${String(faults).padStart(8)} of ${String(budget).padStart(7)}  ${bug.why}`
+      rows.set(bug.name, { found, text })
+      console.error(`${rows.size} of ${chosen.length}: ${text}`)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(2, cpus().length) }, one))
-  console.log(`${found} of ${chosen.length} found`)
-  if (found < chosen.length) process.exitCode = 1
+  await Promise.all(Array.from({ length: processes }, one))
+  console.log(`${'bug'.padEnd(32)}${'found by'.padEnd(12)}  faults of budget   breaks`)
+  for (const { name } of chosen) console.log(rows.get(name)?.text)
+  const count = [...rows.values()].filter(({ found }) => found).length
+  console.log(`${count} of ${chosen.length} found`)
+  if (count < chosen.length) process.exitCode = 1
 }
 
-if (values.planted !== undefined) await hunt(values.planted, Number(values.faults ?? 200_000))
+if (values.planted !== undefined) await hunt(values.planted)
 else if (values.plan !== undefined) await replay(JSON.parse(values.plan) as Plan)
 else if (values.world !== undefined) await replay(planOf(seed, Number(values.world)))
 else await batch(Number(values.faults ?? 100_000))

@@ -42,7 +42,13 @@ export function* watched<T>(steps: Steps<T>, commit: Commit): Steps<T> {
   let step = steps.next()
   while (!step.done) {
     const { statements } = step.value
-    const results = yield step.value
+    let results: readonly (readonly unknown[])[]
+    try {
+      results = yield step.value
+    } catch (error) {
+      step = steps.throw(error)
+      continue
+    }
     statements.forEach((each, i) => note(each, (results[i] ?? []) as readonly Row[], commit))
     step = steps.next(results)
   }

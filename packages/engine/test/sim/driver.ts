@@ -7,6 +7,7 @@ export interface Driver {
   readonly session: string
   readonly busy: boolean
   readonly room: number
+  serves(workflow: string): boolean
   start(): void
   stop(): Promise<void>
   /** Loses something it holds from memory; false where it cannot. */

@@ -1,17 +1,37 @@
-// What befalls processes and clocks, moment by moment.
-import type { Faults } from './faults.ts'
+// What befalls processes and clocks, moment by moment; in some worlds two things at once.
+import type { Random } from '../../src/kernel/random.ts'
 import type { Driver } from './driver.ts'
+import type { Faults, Kind } from './faults.ts'
 import type { Host, Hosts } from './hosts.ts'
 import type { Net } from './net.ts'
 import type { Orchestrator } from './orchestrator.ts'
 import type { World } from './world.ts'
-import { pick } from './world.ts'
+import { oneOf, pick } from './world.ts'
 
 const MOMENT_MS = 200
+/** How often two kinds strike at once, in worlds where they do: of each moment. */
+const PAIR = 0.05
 /** A sweep cannot tell a jump so small from a pass that took long. */
 const UNNOTICED_MS = 2_000
 /** A pass may be late by as much again as its interval. */
 const BETWEEN_LOOKS_MS = 2_000
+
+/** What befalls a process as a whole. */
+const STRIKES = [
+  'executor.crash',
+  'executor.stop',
+  'executor.stall',
+  'executor.freeze',
+  'executor.overlap',
+  'executor.forget',
+  'net.partition',
+  'orchestrator.restart',
+  'orchestrator.stall',
+  'store.read_only',
+  'store.full',
+  'clock.jump',
+] as const satisfies readonly Kind[]
+type Strike = (typeof STRIKES)[number]
 
 export class Fate {
   /** How the store's clock was moved: when, by how much, and how far off it was before. */
@@ -22,6 +42,9 @@ export class Fate {
   readonly #hosts: Hosts
   readonly #orchestrator: Orchestrator
   readonly #leaseMs: number
+  readonly #pairs: boolean
+  readonly #chance: Random
+  readonly #struck: (driver: Driver) => void
   #furthest = 0
 
   constructor(
@@ -31,6 +54,8 @@ export class Fate {
     hosts: Hosts,
     orchestrator: Orchestrator,
     leaseMs: number,
+    pairs: boolean,
+    struck: (driver: Driver) => void,
   ) {
     this.#world = world
     this.#faults = faults
@@ -38,6 +63,9 @@ export class Fate {
     this.#hosts = hosts
     this.#orchestrator = orchestrator
     this.#leaseMs = leaseMs
+    this.#pairs = pairs
+    this.#chance = world.chance('pairs')
+    this.#struck = struck
   }
 
   start(): void {
@@ -54,60 +82,81 @@ export class Fate {
   }
 
   #moment(): void {
-    const faults = this.#faults
+    for (const kind of STRIKES)
+      if (this.#faults.has(kind)) this.#at(kind, (inFlight) => this.#faults.hits(kind, inFlight))
+    if (!this.#pairs || this.#chance.next() >= PAIR) return
+    const first = oneOf(this.#chance, STRIKES)
+    const second = oneOf(
+      this.#chance,
+      STRIKES.filter((kind) => kind !== first),
+    )
+    for (const kind of [first, second])
+      this.#at(kind, (inFlight) => this.#faults.strikes(kind, inFlight))
+  }
+
+  /** Finds whom it would befall, and lets it where it strikes. */
+  #at(kind: Strike, strikes: (inFlight: boolean) => boolean): void {
+    const ofHost = kind.startsWith('executor.') || kind === 'net.partition'
+    const host = ofHost ? this.#someHost(kind) : null
+    if (ofHost ? host === null : !this.#orchestrator.up) return
+    if (strikes(this.#counts(kind, host))) this.#befall(kind, host)
+  }
+
+  #someHost(kind: Strike): Host | null {
+    const alive = this.#hosts.all.filter((host) => host.driver?.node.alive)
+    return alive[pick(this.#faults.chance(kind), Math.max(1, alive.length))] ?? null
+  }
+
+  /** Whether it counts at once: something is held or in flight there. The rest counts when it is met. */
+  #counts(kind: Strike, host: Host | null): boolean {
+    if (kind === 'store.read_only' || kind === 'store.full') return false
+    if (kind === 'net.partition' || kind === 'executor.forget') return false
+    return host === null ? this.#net.inFlight > 0 : host.driver?.busy === true
+  }
+
+  #befall(kind: Strike, host: Host | null): void {
     const orchestrator = this.#orchestrator
+    const leaseMs = this.#leaseMs
     const now = this.#world.now
-    const busy = this.#net.inFlight > 0
-    const draw = (kind: Parameters<Faults['chance']>[0], n: number): number =>
-      pick(faults.chance(kind), n)
-    this.#host('executor.crash', (_host, driver) =>
-      this.#hosts.end(
-        driver,
-        100 + draw('executor.crash', draw('executor.crash', 4) === 0 ? 9_000 : 2_000),
-      ),
-    )
-    this.#host('executor.stop', (host) =>
-      this.#hosts.stop(
-        host,
-        500 + draw('executor.stop', 2_000),
-        100 + draw('executor.stop', 1_000),
-      ),
-    )
-    this.#host('executor.stall', (_host, driver) => {
-      driver.node.stalledUntil = now + 200 + draw('executor.stall', this.#leaseMs / 2)
-    })
-    this.#host('executor.freeze', (_host, driver) => {
-      driver.node.stalledUntil = now + this.#leaseMs * 1.2 + draw('executor.freeze', this.#leaseMs)
-    })
-    this.#host('executor.overlap', (host) =>
-      this.#hosts.overlap(host, 500 + draw('executor.overlap', 5_000)),
-    )
-    this.#host(
-      'executor.forget',
-      (_host, driver) => {
+    const draw = (n: number): number => pick(this.#faults.chance(kind), n)
+    const driver = host?.driver
+    switch (kind) {
+      case 'orchestrator.restart':
+        return orchestrator.crash(200 + draw(2_500))
+      case 'orchestrator.stall':
+        if (orchestrator.node) orchestrator.node.stalledUntil = now + 300 + draw(4_000)
+        return
+      case 'store.read_only':
+        return orchestrator.refuse('store_read_only', 300 + draw(3_000))
+      case 'store.full':
+        return orchestrator.refuse('store_full', 300 + draw(3_000))
+      case 'clock.jump':
+        return this.#jump()
+      default:
+    }
+    if (!host || !driver?.node.alive) return
+    this.#struck(driver)
+    switch (kind) {
+      case 'executor.crash':
+        return this.#hosts.end(driver, draw(2) === 0 ? 3_000 + draw(6_000) : 100 + draw(2_000))
+      case 'executor.stop':
+        return this.#hosts.stop(host, 500 + draw(2_000), 100 + draw(1_000))
+      case 'executor.stall':
+        driver.node.stalledUntil = now + 200 + draw(leaseMs / 2)
+        return
+      case 'executor.freeze':
+        driver.node.stalledUntil = now + leaseMs * 1.2 + draw(leaseMs)
+        return
+      case 'executor.overlap':
+        return this.#hosts.overlap(host, 500 + draw(5_000))
+      case 'executor.forget':
         if (driver.forget()) this.#faults.count('executor.forget')
-      },
-      false,
-    )
-    this.#host(
-      'net.partition',
-      (host) => {
-        const ms = 300 + draw('net.partition', this.#leaseMs * 1.5)
-        const way = draw('net.partition', 3)
-        this.#net.partition(host.name, way === 1 ? 0 : ms, way === 2 ? 0 : ms)
-      },
-      false,
-    )
-    if (orchestrator.up) {
-      if (faults.hits('orchestrator.restart', busy))
-        orchestrator.crash(200 + draw('orchestrator.restart', 2_500))
-      else if (faults.hits('orchestrator.stall', busy) && orchestrator.node)
-        orchestrator.node.stalledUntil = now + 300 + draw('orchestrator.stall', 4_000)
-      if (faults.hits('store.read_only', false))
-        orchestrator.refuse('store_read_only', 300 + draw('store.read_only', 3_000))
-      if (faults.hits('store.full', false))
-        orchestrator.refuse('store_full', 300 + draw('store.full', 3_000))
-      if (faults.hits('clock.jump', busy)) this.#jump()
+        return
+      case 'net.partition': {
+        const ms = 300 + draw(leaseMs * 1.5)
+        const way = draw(3)
+        return this.#net.partition(host.name, way === 1 ? 0 : ms, way === 2 ? 0 : ms)
+      }
     }
   }
 
@@ -143,17 +192,5 @@ export class Fate {
   /** Puts the store's clock where it was furthest ahead, so that instants of that time come. */
   settle(): void {
     this.#by(this.#furthest - this.#orchestrator.clock.offset)
-  }
-
-  #host(
-    kind: Parameters<Faults['chance']>[0],
-    act: (host: Host, driver: Driver) => void,
-    counts = true,
-  ): void {
-    if (!this.#faults.has(kind)) return
-    const alive = this.#hosts.all.filter((host) => host.driver?.node.alive)
-    const host = alive[pick(this.#faults.chance(kind), Math.max(1, alive.length))]
-    if (!host?.driver) return
-    if (this.#faults.hits(kind, counts && host.driver.busy)) act(host, host.driver)
   }
 }

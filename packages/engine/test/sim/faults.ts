@@ -46,20 +46,20 @@ const soft: ReadonlySet<Kind> = new Set([
 
 /** Chance of each kind where it is on: of each operation, or of each moment of fate for what befalls processes. */
 const usual: Readonly<Record<Kind, number>> = {
-  'store.error_before': 0.2,
-  'store.error_after': 0.2,
-  'store.latency': 0.1,
+  'store.error_before': 0.3,
+  'store.error_after': 0.3,
+  'store.latency': 0.12,
   'store.read_only': 0.015,
   'store.full': 0.015,
   'orchestrator.crash_before': 0.008,
   'orchestrator.crash_after': 0.012,
   'orchestrator.restart': 0.025,
   'orchestrator.stall': 0.02,
-  'net.drop_request': 0.2,
-  'net.drop_answer': 0.25,
+  'net.drop_request': 0.35,
+  'net.drop_answer': 0.3,
   'net.drop_push': 0.5,
-  'net.delay': 0.15,
-  'net.duplicate': 0.2,
+  'net.delay': 0.2,
+  'net.duplicate': 0.25,
   'net.partition': 0.03,
   'executor.crash': 0.05,
   'executor.stop': 0.04,
@@ -75,20 +75,29 @@ const usual: Readonly<Record<Kind, number>> = {
   'people.repeat': 0.3,
 }
 
-/** Kinds that strike operations hard: a world with faults has most of them. */
-const dense: readonly Kind[] = [
-  'store.error_before',
-  'store.error_after',
-  'net.drop_request',
-  'net.drop_answer',
+/** Kinds that strike operations, which a world with faults has most of, with their highest chance in calm weather. */
+const dense: readonly (readonly [Kind, number])[] = [
+  ['store.error_before', 0.32],
+  ['store.error_after', 0.28],
+  ['net.drop_request', 0.32],
+  ['net.drop_answer', 0.32],
+  ['net.drop_push', 0.5],
+  ['net.delay', 0.35],
+  ['store.latency', 0.12],
 ]
 
 export type Rates = Partial<Record<Kind, number>>
 
-/** One world in ten has no faults; a third has two kinds at once at a high rate; the rest draws which are on. */
-export const drawRates = (random: Random): Rates => {
+/** What befalls a world: which kinds and how strongly, and whether two strike at once now and then. */
+export interface Weather {
+  readonly rates: Rates
+  readonly pairs: boolean
+}
+
+/** One world in ten has no faults; in a third two strike at once; each draws which are on. */
+export const drawWeather = (random: Random): Weather => {
   const roll = random.next()
-  if (roll < 0.1) return {}
+  if (roll < 0.1) return { rates: {}, pairs: false }
   const rates: Rates = {}
   const count = 6 + pick(random, 12)
   const strength = 0.5 + 0.8 * random.next()
@@ -96,13 +105,10 @@ export const drawRates = (random: Random): Rates => {
     const kind = oneOf(random, kinds)
     rates[kind] = usual[kind] * strength * (0.5 + random.next())
   }
-  for (const kind of dense) if (random.next() < 0.8) rates[kind] ??= 0.05 + 0.25 * random.next()
-  if (roll < 0.43)
-    for (let i = 0; i < 2; i++) {
-      const kind = oneOf(random, kinds)
-      rates[kind] = Math.min(0.45, usual[kind] * 2)
-    }
-  return rates
+  const storm = random.next() < 0.25 ? 0.3 + 0.4 * random.next() : 1 + 0.6 * random.next()
+  for (const [kind, most] of dense)
+    if (random.next() < 0.85) rates[kind] = storm * most * (0.4 + 0.6 * random.next())
+  return { rates, pairs: roll < 0.44 }
 }
 
 export class Faults {
@@ -110,12 +116,16 @@ export class Faults {
   over = false
   counted = 0
   drawn = 0
+  /** Of those, delays and duplicates. */
+  soft = 0
+  /** How often two kinds struck at the same instant, neither of them a delay or a duplicate. */
+  together = 0
   readonly byKind = new Map<Kind, number>()
   readonly #world: World
   readonly #rates: Rates
   readonly #skip: ReadonlySet<number>
   readonly #chances = new Map<Kind, Random>()
-  #soft = 0
+  #last: { readonly kind: Kind; readonly at: number } | null = null
 
   constructor(world: World, rates: Rates, skip: ReadonlySet<number>) {
     this.#world = world
@@ -138,10 +148,11 @@ export class Faults {
     const rate = this.#rates[kind]
     if (rate === undefined || this.over) return false
     if (this.chance(kind).next() >= rate) return false
-    return this.#strikes(kind, inFlight)
+    return this.strikes(kind, inFlight)
   }
 
-  #strikes(kind: Kind, inFlight: boolean): boolean {
+  /** A fault that is due here strikes, unless it is left out. */
+  strikes(kind: Kind, inFlight: boolean): boolean {
     this.drawn += 1
     if (this.#skip.has(this.drawn)) return false
     const index = this.drawn
@@ -151,11 +162,15 @@ export class Faults {
   }
 
   count(kind: Kind): void {
-    this.byKind.set(kind, (this.byKind.get(kind) ?? 0) + 1)
     if (soft.has(kind)) {
-      if (this.#soft >= this.counted - this.#soft) return
-      this.#soft += 1
+      if (this.soft >= this.counted - this.soft) return
+      this.soft += 1
+    } else {
+      const { now } = this.#world
+      if (this.#last?.at === now && this.#last.kind !== kind) this.together += 1
+      this.#last = { kind, at: now }
     }
+    this.byKind.set(kind, (this.byKind.get(kind) ?? 0) + 1)
     this.counted += 1
   }
 }

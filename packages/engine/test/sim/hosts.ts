@@ -27,23 +27,26 @@ export class Hosts {
   readonly #net: Net
   readonly #hooks: Omit<Hooks, 'die'>
   readonly #launcher: Node
-  readonly #make: (node: Node, hooks: Hooks) => Driver
+  readonly #make: (host: Host, node: Node, hooks: Hooks) => Driver
 
   constructor(
     world: World,
     net: Net,
     faults: Faults,
-    setup: Setup,
+    setup: Omit<Setup, 'without'>,
     hooks: Omit<Hooks, 'die'>,
     count: number,
-    kind: { readonly real: boolean; readonly http: boolean },
+    kind: { readonly real: boolean; readonly http: boolean; readonly rare: string | null },
   ) {
     this.#world = world
     this.#net = net
     this.#hooks = hooks
     const Executor = kind.real ? RealExecutor : ScriptedExecutor
     const port = kind.http ? httpPort : netPort
-    this.#make = (node, own) => new Executor(world, node, port(net, node), setup, own)
+    this.#make = (host, node, own) => {
+      const without = host === this.all[0] ? null : kind.rare
+      return new Executor(world, node, port(net, node), { ...setup, without }, own)
+    }
     this.#launcher = world.born('launcher', { offset: 0 })
     const chance = faults.chance('clock.offset')
     for (let i = 0; i < count; i++) {
@@ -56,7 +59,7 @@ export class Hosts {
     if (host.driver?.node.alive) return
     const node = this.#world.born(host.name, host.clock)
     const hooks: Hooks = { ...this.#hooks, die: () => this.end(driver, 300) }
-    const driver = this.#make(node, hooks)
+    const driver = this.#make(host, node, hooks)
     host.driver = driver
     driver.start()
   }

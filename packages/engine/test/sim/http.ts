@@ -22,8 +22,8 @@ interface Came {
   readonly body: string
 }
 
-/** Longer than any claim waits: what is lost on the way is found out by this. */
-const TIMEOUT_MS = 900
+/** How long a caller waits for an answer, over what it asked the engine to wait. */
+const TIMEOUT_MS = 150
 
 /** The port of an executor whose calls go through the handler. */
 export const httpPort = (net: Net, node: Node): ExecutorPort => {
@@ -34,7 +34,8 @@ export const httpPort = (net: Net, node: Node): ExecutorPort => {
       headers: init.headers as Readonly<Record<string, string>>,
       body: typeof init.body === 'string' ? init.body : null,
     }
-    const came = await net.call<Came>(node, 'http', [sent], TIMEOUT_MS)
+    const asked = JSON.parse(sent.body ?? '{}') as { readonly waitMs?: number }
+    const came = await net.call<Came>(node, 'http', [sent], (asked.waitMs ?? 0) + TIMEOUT_MS)
     return new Response(came.body, {
       status: came.status,
       headers: came.headers.map(([name, value]) => [name, value]),

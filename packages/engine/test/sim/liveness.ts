@@ -106,7 +106,11 @@ export class Liveness {
         return
       }
       case 'queued':
-        if (run.suspect_since === null && this.#roomSomewhere() && shadow.pauses.size === 0)
+        if (
+          run.suspect_since === null &&
+          this.#roomSomewhere(run.workflow) &&
+          shadow.pauses.size === 0
+        )
           yield wrong('L3', 'is due and an executor has room', 3_500)
         return
       case 'waiting':
@@ -115,7 +119,7 @@ export class Liveness {
         if (run.wait_on === 'slot') {
           if (run.ready_at === null && run.reason !== 'no_executor' && this.#fits(run))
             yield wrong('SLOT-04', 'is first in line and its slots are free', 3_000)
-          if (run.reason === 'no_executor')
+          if (run.reason === 'no_executor' && this.#served(run.workflow))
             yield wrong('RUN-32', 'waits for an executor and they are there', 3 * sweepMs + 2_000)
         } else yield* this.#silent(run)
         if (run.wait_on === 'child') yield* this.#untold(run)
@@ -127,17 +131,25 @@ export class Liveness {
     }
   }
 
+  #served(workflow: string): boolean {
+    return this.#hosts.living.some(
+      (driver) =>
+        driver.serves(workflow) && this.#shadow.sessions.get(driver.session)?.state === 'live',
+    )
+  }
+
   /** Whether a living executor may claim: a session that holds a suspect run claims nothing else. */
-  #roomSomewhere(): boolean {
+  #roomSomewhere(workflow: string): boolean {
     const shadow = this.#shadow
     // those that were lost twice go first, one to a session
     for (const id of shadow.active) if (shadow.runs.get(id)?.suspect_since !== null) return false
     return this.#hosts.living.some(
-      ({ room, session, node }) =>
-        room > 0 &&
-        node.stalledUntil < this.#world.now - 1_000 &&
-        shadow.sessions.get(session)?.state === 'live' &&
-        [...(shadow.heldBy.get(session) ?? [])].every(
+      (driver) =>
+        driver.room > 0 &&
+        driver.serves(workflow) &&
+        driver.node.stalledUntil < this.#world.now - 1_000 &&
+        shadow.sessions.get(driver.session)?.state === 'live' &&
+        [...(shadow.heldBy.get(driver.session) ?? [])].every(
           (id) => shadow.runs.get(id)?.suspect_since === null,
         ),
     )

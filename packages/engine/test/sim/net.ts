@@ -16,7 +16,7 @@ export interface Server {
 }
 
 /** How long a caller waits for an answer before it asks again. */
-const TIMEOUT_MS = 500
+const TIMEOUT_MS = 150
 
 /** Requests or answers of one process that are cut off until an instant. */
 interface Cut {

@@ -61,6 +61,8 @@ export class Orchestrator {
   readonly #settings: Settings
   readonly #watch: Watch
   #lives = 0
+  /** No faults of the store: the process has failed to come up because of them. */
+  #spared = false
   #refusing: {
     until: number
     code: 'store_read_only' | 'store_full'
@@ -100,12 +102,15 @@ export class Orchestrator {
 
   async #open(node: Node, self: string): Promise<void> {
     const store = this.#store(node)
-    for (;;) {
+    for (let tries = 0; ; tries++) {
+      // a process that never comes up would hide everything else
+      this.#spared = tries >= 3
       try {
         const engine = await openEngine({ store, ports: node.ports, settings: this.#settings })
         await store.run((tx) => takeOverFile(tx, self, 'the owner lock was free'))
         if (!node.alive) return
         this.engine = engine
+        this.#spared = false
         this.upSince = this.#world.now
         const follow = engine.follow.bind(engine)
         engine.follow = (what) => {
@@ -158,9 +163,9 @@ export class Orchestrator {
         refusing.counted = true
         throw new Fault(refusing.code, 'the store refuses writes')
       }
-      if (faults.hits('store.error_before'))
+      if (!this.#spared && faults.hits('store.error_before'))
         throw new Fault('store_unavailable', 'the connection was lost')
-      if (faults.hits('orchestrator.crash_before')) {
+      if (!this.#spared && faults.hits('orchestrator.crash_before')) {
         this.crash(200 + pick(faults.chance('orchestrator.crash_before'), 1_500))
         return never()
       }
@@ -188,6 +193,7 @@ export class Orchestrator {
         throw fault
       }
       if (!node.alive) return never()
+      if (this.#spared) return answer
       if (faults.hits('orchestrator.crash_after')) {
         this.crash(200 + pick(faults.chance('orchestrator.crash_after'), 1_500))
         return never()
@@ -201,7 +207,7 @@ export class Orchestrator {
       run,
       read: async (transaction) => {
         if (!node.alive) return never()
-        if (faults.hits('store.error_before'))
+        if (!this.#spared && faults.hits('store.error_before'))
           throw new Fault('store_unavailable', 'the connection was lost')
         return disk.read(transaction)
       },

@@ -1,11 +1,12 @@
 // Those outside: clients that start runs and repeat what was not answered, and people who cancel, pause, decide twice,
 // signal, take runs back and change limits.
 import { LeaseholdError } from '../../src/kernel/errors.ts'
+import type { Random } from '../../src/kernel/random.ts'
 import type { StartCommand } from '../../src/model/start.ts'
-import type { Faults } from './faults.ts'
+import type { Faults, Kind } from './faults.ts'
 import type { Net } from './net.ts'
 import type { Program } from './programs.ts'
-import type { Shadow } from './shadow.ts'
+import type { Change, Shadow } from './shadow.ts'
 import type { Node, World } from './world.ts'
 import { oneOf, pick } from './world.ts'
 
@@ -29,12 +30,17 @@ const EXPECTED = new Set([
   'command_reused',
 ])
 
+/** Workflows that end with their first step. */
+const ONE_STEP = new Set(['one', 'turnstile', 'hasty', 'mourner'])
+
 export interface Crowd {
   readonly runs: number
   readonly overMs: number
   readonly programs: readonly Program[]
   /** People do more than let waiting runs go on. */
   readonly meddle: boolean
+  /** They do it at the very moment at which it may go wrong. */
+  readonly keen: boolean
 }
 
 export class People {
@@ -50,6 +56,9 @@ export class People {
   readonly #crowd: Crowd
   readonly #unexpected: (what: string) => void
   readonly #refused: (verb: string, code: string) => void
+  readonly #keen: Random
+  readonly #lost = new Map<string, number>()
+  readonly #counts = new Map<string, number>()
   #over = false
 
   constructor(
@@ -68,6 +77,7 @@ export class People {
     this.#crowd = crowd
     this.#unexpected = unexpected
     this.#refused = refused
+    this.#keen = world.chance('keen')
     this.node = world.born('people', { offset: 0 })
   }
 
@@ -79,6 +89,106 @@ export class People {
   /** Everybody has asked for what they wanted, and does nothing more of their own. */
   leave(): void {
     this.#over = true
+  }
+
+  // those who are keen act at the moment, when what they saw has not been told to anybody yet
+
+  /** Something has been committed. */
+  saw(change: Change): void {
+    if (!this.#crowd.keen || this.#over) return
+    const random = this.#keen
+    for (const { before, after } of change.runs) {
+      if (!before || after.session === null) continue
+      const roll = random.next()
+      if (before.session === null) {
+        if (roll < 0.06) this.#soon(pick(random, 500), () => this.#take(after.id, after.attempt))
+        else if (roll < 0.09) this.#soon(pick(random, 400), () => this.#cancel(after.id))
+      } else if (after.entries > before.entries) {
+        // its last step is recorded, and its end is on the way
+        const last = ONE_STEP.has(after.workflow) ? 0.25 : 0.02
+        if (roll < last) this.#soon(pick(random, 2), () => this.#cancel(after.id))
+        else if (roll < last + 0.02) this.#pauseSoon(after.id, 2_000)
+      }
+    }
+    for (const { before, after } of change.waits) {
+      if (before || after.state !== 'open' || after.dueAt === null) continue
+      const due = after.dueAt - change.now
+      if (random.next() < 0.1) this.#pauseSoon(after.run, 3_000)
+      const racing = after.kind === 'time' && this.#shadow.waitsOf(after.run).size > 1
+      if (racing ? random.next() < 0.9 : after.kind === 'signal' && random.next() < 0.2)
+        this.#soon(due + pick(random, 30) - 18, () => this.#signal(after.run, '"late"'))
+    }
+    for (const { before, after } of change.approvals) {
+      const who = (by: string) => this.#decision(after.id, by, random)
+      if (!before && random.next() < 0.3) {
+        const [late, again] = [who('eve'), who('dan')]
+        this.#soon(after.deadline - change.now + pick(random, 40) - 15, () => {
+          void this.#act('decide', [late])
+          void this.#act('decide', [again])
+        })
+      } else if (before && after.state !== 'canceled' && random.next() < 0.4) {
+        const again = who('eve')
+        this.#soon(pick(random, 5), () => void this.#act('decide', [again]))
+      }
+    }
+    for (const { run, end, reason } of change.attempts)
+      if (end === 'handed_back' && (reason === 'unknown_here' || reason === 'lease_lost'))
+        this.#lost.set(run, 2)
+  }
+
+  /** Something befell a process: those who see their runs stand still pause or cancel them. */
+  struck(session: string): void {
+    if (!this.#crowd.keen || this.#over) return
+    for (const id of this.#shadow.heldBy.get(session) ?? []) {
+      const roll = this.#keen.next()
+      if (roll < 0.1) this.#soon(pick(this.#keen, 800), () => this.#cancel(id))
+      else if (roll < 0.25)
+        this.#soon(pick(this.#keen, 800), () => void this.#pauseFor(id, pick(this.#keen, 9_000)))
+    }
+  }
+
+  /** Whether an executor that is given this run loses it from memory, as the last one did. */
+  forgotten(run: string): boolean {
+    if (!this.#crowd.keen || this.#over) return false
+    const left = this.#lost.get(run) ?? 0
+    if (left > 0) this.#lost.set(run, left - 1)
+    return this.#keen.next() < (left > 0 ? 0.5 : 0.02) && this.#strikes('executor.forget')
+  }
+
+  #soon(ms: number, act: () => void): void {
+    this.#world.at(this.#world.now + Math.max(0, ms), this.node, () => {
+      if (!this.#over) act()
+    })
+  }
+
+  #strikes(kind: Kind): boolean {
+    return this.#faults.strikes(kind, true)
+  }
+
+  #pauseSoon(run: string, ms: number): void {
+    const forMs = 200 + pick(this.#keen, ms)
+    this.#soon(pick(this.#keen, 2), () => void this.#pauseFor(run, forMs))
+  }
+
+  #cancel(run: string): void {
+    if (this.#shadow.active.has(run) && this.#strikes('people.cancel'))
+      void this.#act('cancel', [{ run, by: 'ann', reason: null }])
+  }
+
+  #take(run: string, attempt: number): void {
+    const now = this.#shadow.runs.get(run)
+    if (now?.session && now.attempt === attempt && this.#strikes('people.take_from'))
+      void this.#act('takeFrom', [run, 'ann'])
+  }
+
+  #signal(run: string, payload: string): void {
+    const id = this.node.ports.ids.next('sig')
+    void this.#act('signal', [{ run, id, name: 'go', payload, by: 'bob' }])
+  }
+
+  #decision(approval: string, by: string, random: Random) {
+    const decision = random.next() < 0.7 ? 'approved' : 'denied'
+    return { approval, decision, by, reason: null, payload: null }
   }
 
   async #clients(): Promise<void> {
@@ -94,8 +204,8 @@ export class People {
     }
   }
 
-  #command(random: ReturnType<World['chance']>): StartCommand {
-    const program = oneOf(random, this.#crowd.programs)
+  #command(random: Random): StartCommand {
+    const program = this.#program(random)
     const input = {
       c: oneOf(random, ['x', 'y']),
       u: 1 + pick(random, 2),
@@ -113,6 +223,16 @@ export class People {
       priority: random.next() < 0.2 ? pick(random, 7) - 3 : 0,
       ...(keyed ? { key: `k${pick(random, 6)}` } : {}),
       ...(delayed ? { delayMs: 200 + pick(random, 2_000) } : {}),
+    }
+  }
+
+  #program(random: Random): Program {
+    for (;;) {
+      const program = oneOf(random, this.#crowd.programs)
+      const count = (this.#counts.get(program.name) ?? 0) + 1
+      if (count > (program.most ?? count)) continue
+      this.#counts.set(program.name, count)
+      return program
     }
   }
 
@@ -167,7 +287,7 @@ export class People {
   async #people(): Promise<void> {
     const random = this.#world.chance('people')
     while (!this.#over) {
-      await this.#world.sleep(this.node, 120 + pick(random, 240))
+      await this.#world.sleep(this.node, 200 + pick(random, 500))
       if (this.#over) return
       const active = [...this.#shadow.active]
       if (active.length === 0) continue
@@ -211,7 +331,7 @@ export class People {
   }
 
   /** Sends a signal to somebody who waits for one, and decides what is asked, sometimes twice and differently. */
-  async #answer(random: ReturnType<World['chance']>): Promise<void> {
+  async #answer(random: Random): Promise<void> {
     const waiting = [...this.#shadow.active].filter((id) =>
       /^(asker|listener|racer|series|pair)$/.test(this.#shadow.runs.get(id)?.workflow ?? ''),
     )
@@ -230,15 +350,9 @@ export class People {
     const asked = [...this.#shadow.approvals.values()].filter((each) => each.state === late)
     if (asked.length > 0) {
       const approval = oneOf(random, asked).id
-      const by = (who: string) => ({
-        approval,
-        decision: random.next() < 0.7 ? 'approved' : 'denied',
-        by: who,
-        reason: null,
-        payload: null,
-      })
-      void this.#act('decide', [by('ann')])
-      if (this.#crowd.meddle && random.next() < 0.4) void this.#act('decide', [by('bob')])
+      void this.#act('decide', [this.#decision(approval, 'ann', random)])
+      if (this.#crowd.meddle && random.next() < 0.4)
+        void this.#act('decide', [this.#decision(approval, 'bob', random)])
     }
   }
 
@@ -248,7 +362,7 @@ export class People {
     await this.#act('resume', [run, 'ann'])
   }
 
-  async #again(random: ReturnType<World['chance']>): Promise<void> {
+  async #again(random: Random): Promise<void> {
     const over = [...this.#shadow.runs.values()].filter(
       (run) => run.ended_at !== null && run.parent === null && run.on_end_of === null,
     )

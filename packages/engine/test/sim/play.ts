@@ -5,7 +5,7 @@ import { audit } from './audit.ts'
 import { freshDisk } from './disk.ts'
 import { Fate } from './fate.ts'
 import type { Kind, Rates } from './faults.ts'
-import { drawRates, Faults } from './faults.ts'
+import { drawWeather, Faults } from './faults.ts'
 import { Hosts } from './hosts.ts'
 import { Liveness } from './liveness.ts'
 import { Net } from './net.ts'
@@ -23,6 +23,12 @@ import { pick, World } from './world.ts'
 export interface Plan {
   readonly seed: number
   readonly rates: Rates
+  /** Now and then two kinds strike at once. */
+  readonly pairs: boolean
+  /** People act at the very moment at which it may go wrong. */
+  readonly keen: boolean
+  /** A workflow that only the first executor serves. */
+  readonly rare: string | null
   readonly executors: number
   readonly capacity: number
   /** The real executor, not the scripted one. */
@@ -42,6 +48,10 @@ export interface Verdict {
   readonly rule: string | null
   readonly message: string | null
   readonly faults: number
+  /** Of those, delays and duplicates. */
+  readonly soft: number
+  /** How often two kinds struck at the same instant. */
+  readonly together: number
   readonly drawn: number
   readonly byKind: ReadonlyMap<Kind, number>
   readonly hash: string
@@ -49,7 +59,7 @@ export interface Verdict {
   readonly commits: number
   readonly completed: number
   readonly virtualMs: number
-  readonly sometimes: ReadonlySet<Point>
+  readonly sometimes: ReadonlyMap<Point, number>
 }
 
 const settings = {
@@ -61,25 +71,32 @@ const settings = {
   cancelGraceMs: 2_500,
   handBackDelayMs: 200,
   handBackDelayMaxMs: 1_500,
-  ownerLimit: 3,
+  ownerLimit: 6,
 }
 
 export const drawPlan = (seed: number): Plan => {
   const random = new World(seed).chance('plan')
-  const rates = drawRates(random)
+  const { rates, pairs } = drawWeather(random)
   const all = programs.filter((program) => program.inner !== true).map(({ name }) => name)
-  const count = 3 + pick(random, 8)
+  const count = 4 + pick(random, 8)
+  const keen = random.next() < 0.6
   const workflows = new Set<string>(['one'])
+  // what people are keen on
+  if (keen)
+    for (const name of ['racer', 'shipper', 'sleeper']) if (random.next() < 0.4) workflows.add(name)
   while (workflows.size < count) workflows.add(all[pick(random, all.length)] ?? 'one')
   return {
     seed,
     rates,
+    pairs,
+    keen,
+    rare: random.next() < 0.4 ? (all[pick(random, all.length)] ?? null) : null,
     executors: 1 + pick(random, 4),
     capacity: 4 + pick(random, 7),
     real: random.next() < 0.35,
     http: random.next() < 0.1,
-    runs: 60 + pick(random, 90),
-    chaosMs: 8_000 + pick(random, 9_000),
+    runs: 40 + pick(random, 50),
+    chaosMs: 60_000 + pick(random, 60_000),
     workflows: [...workflows].sort(),
     silent: random.next() < 0.2,
     skip: [],
@@ -134,12 +151,13 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     committed(commit) {
       commits += 1
       for (const touch of commit.writes)
-        if (touch.rows.length > 0 && touch.table !== 'sweeps')
+        if (touch.table !== 'sweeps')
           world.record(`${touch.name}${touch.params.join()}${touch.rows.length}`)
       const change = shadow.take(commit, world.now)
       if (world.talks) tell(world, change)
       sometimes.committed(change, orchestrator.silent)
       rules.check(change)
+      people.saw(change)
     },
   })
   const hosts = new Hosts(
@@ -157,11 +175,22 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
           )
       },
       unexpected: surprise,
+      forgets: (run) => people.forgotten(run),
+      claimWaitMs: () => (faults.over ? 1_200 : 150),
     },
     plan.executors,
     plan,
   )
-  const fate = new Fate(world, faults, net, hosts, orchestrator, settings.leaseMs)
+  const fate = new Fate(
+    world,
+    faults,
+    net,
+    hosts,
+    orchestrator,
+    settings.leaseMs,
+    plan.pairs,
+    (driver) => people.struck(driver.session),
+  )
   const people = new People(
     world,
     net,
@@ -169,9 +198,10 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     shadow,
     {
       runs: plan.runs,
-      overMs: plan.chaosMs * 0.8,
+      overMs: plan.chaosMs * 0.7,
       programs: chosen.filter(({ name }) => plan.workflows.includes(name)),
       meddle: !quiet,
+      keen: plan.keen && !quiet,
     },
     surprise,
     (verb, code) => sometimes.refused(verb, code),
@@ -222,6 +252,8 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     rule: world.violation?.rule ?? null,
     message: world.violation?.message ?? unexpected,
     faults: faults.counted,
+    soft: faults.soft,
+    together: faults.together,
     drawn: faults.drawn,
     byKind: faults.byKind,
     hash: world.hash,

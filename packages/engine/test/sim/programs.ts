@@ -77,6 +77,8 @@ export interface Program {
   readonly fails?: readonly string[]
   /** Started by others only. */
   readonly inner?: boolean
+  /** So many are started in a world, since each holds up the others. */
+  readonly most?: number
 }
 
 const step = (key: string, ms = 150): Op => ({ do: 'step', key, ms })
@@ -196,6 +198,7 @@ export const programs: readonly Program[] = [
     ops: () => [step('a'), { do: 'show' }, { do: 'die', key: 'b' }],
     fails: ['attempts_exhausted'],
     onEnd: 'mourner',
+    most: 2,
   },
   {
     name: 'chain',

@@ -6,31 +6,32 @@ import { makeExecutor } from '../../src/executor/executor.ts'
 import { workflow } from '../../src/executor/workflow.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'
 import type { Driver } from './driver.ts'
-import type { Input, Op, Program } from './programs.ts'
+import type { Input, Op } from './programs.ts'
 import { definitionFor, outputOf } from './programs.ts'
 import type { Hooks, Setup } from './scripted-executor.ts'
+import { servedBy } from './scripted-executor.ts'
 import type { Node, World } from './world.ts'
 
 export class RealExecutor implements Driver {
   readonly node: Node
   readonly #world: World
   readonly #executor: Executor
-  readonly #capacity: number
+  readonly #setup: Setup
 
   constructor(world: World, node: Node, port: ExecutorPort, setup: Setup, hooks: Hooks) {
     this.#world = world
     this.node = node
-    this.#capacity = setup.capacity
+    this.#setup = setup
     this.#executor = makeExecutor({
       port,
       ports: node.ports,
-      workflows: workflowsFor(world, node, setup.programs, hooks),
+      workflows: workflowsFor(world, node, setup, hooks),
       slots: { default: setup.capacity },
       host: node.name,
       drainMs: 300,
       abortGraceMs: 200,
       maxChainDepth: 3,
-      claimWaitMs: 400,
+      claimWaitMs: 250,
     })
   }
 
@@ -44,7 +45,11 @@ export class RealExecutor implements Driver {
 
   get room(): number {
     const { state, fenced, jobs } = this.#executor.status()
-    return state === 'running' && !fenced ? this.#capacity - jobs.length : 0
+    return state === 'running' && !fenced ? this.#setup.capacity - jobs.length : 0
+  }
+
+  serves(workflow: string): boolean {
+    return servedBy(this.#setup).some(({ name }) => name === workflow)
   }
 
   forget(): boolean {
@@ -70,14 +75,9 @@ export class RealExecutor implements Driver {
   }
 }
 
-const workflowsFor = (
-  world: World,
-  node: Node,
-  programs: readonly Program[],
-  hooks: Hooks,
-): AnyWorkflow[] => {
+const workflowsFor = (world: World, node: Node, setup: Setup, hooks: Hooks): AnyWorkflow[] => {
   const all = new Map<string, AnyWorkflow>()
-  for (const program of programs) {
+  for (const program of setup.programs) {
     const { attemptLimitMs, totalLimitMs, startByMs } = definitionFor(program)
     const made = workflow<Input, unknown>(
       {
@@ -100,7 +100,7 @@ const workflowsFor = (
     )
     all.set(program.name, made)
   }
-  return [...all.values()]
+  return servedBy(setup).flatMap(({ name }) => all.get(name) ?? [])
 }
 
 interface Around {

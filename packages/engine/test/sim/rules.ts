@@ -1,7 +1,6 @@
 // What must hold after every committed transaction, judged from what it changed. Each rule is written from the promise,
 // not from the code, and names it.
 import type { Change, RunRow, SessionRow, Shadow } from './shadow.ts'
-import { listed } from './shadow.ts'
 import type { Usage } from './slot-table.ts'
 import { limitsOf } from './slot-table.ts'
 import type { World } from './world.ts'
@@ -336,9 +335,7 @@ export class Rules {
         say('RUN-26', `${entry.key} of ${entry.run} has number ${entry.n}; expected ${expected}`)
       next.set(entry.run, expected + 1)
     }
-    for (const touch of change.writes)
-      if (touch.name === 'steps.insert' && touch.rows.length !== listed(touch).length)
-        say('RUN-24', `a key was recorded twice: ${String(touch.params[0]).slice(0, 200)}`)
+    for (const { run, key } of change.repeated) say('RUN-24', `${key} of ${run} was recorded twice`)
     for (const { before, after } of change.runs) {
       const expected = next.get(after.id) ?? (before ? before.entries + 1 : after.entries + 1)
       if (after.entries !== expected - 1)

@@ -26,12 +26,22 @@ export interface Hooks {
   die(): void
   /** The engine refused what it should not have. */
   unexpected(what: string): void
+  /** Whether what it has just been given is lost from its memory at once. */
+  forgets(run: string): boolean
+  /** How long a claim waits for work. */
+  claimWaitMs(): number
 }
 
 export interface Setup {
   readonly programs: readonly Program[]
   readonly capacity: number
+  /** A workflow that it knows and does not serve. */
+  readonly without: string | null
 }
+
+/** What an executor with this setup announces. */
+export const servedBy = ({ programs, without }: Setup): readonly Program[] =>
+  programs.filter(({ name }) => name !== without)
 
 interface Life {
   readonly session: string
@@ -105,6 +115,10 @@ export class ScriptedExecutor {
       : this.#setup.capacity - this.#jobs.size
   }
 
+  serves(workflow: string): boolean {
+    return servedBy(this.#setup).some(({ name }) => name === workflow)
+  }
+
   start(): void {
     void this.#lives()
   }
@@ -172,7 +186,7 @@ export class ScriptedExecutor {
             queues: [],
             labels: [],
             capacity: this.#setup.capacity,
-            definitions: this.#setup.programs.map(definitionFor),
+            definitions: servedBy(this.#setup).map(definitionFor),
           })
           if (!answer.ok) break
           return {
@@ -234,7 +248,11 @@ export class ScriptedExecutor {
         })
         if (!answer.ok) return this.#over(life)
         life.sent = sent
-        life.letGo = life.letGo.filter((each) => !listed.includes(each))
+        life.letGo = life.letGo.filter(
+          (each) =>
+            !listed.includes(each) ||
+            answer.pending.some(({ run, attempt }) => run === each.run && attempt === each.attempt),
+        )
         life.listNext = answer.wantsList
         if (life.fenced && life.letGo.length === 0) {
           life.fenced = false
@@ -301,7 +319,7 @@ export class ScriptedExecutor {
         claim: life.claim,
         most,
         except: [...this.#jobs.keys()],
-        waitMs: 400,
+        waitMs: this.#hooks.claimWaitMs(),
       }
       for (;;) {
         try {
@@ -346,6 +364,7 @@ export class ScriptedExecutor {
       life.letGo.push({ run: job.run, attempt: job.attempt, reason: 'lease_lost' })
       return
     }
+    if (this.#hooks.forgets(job.run)) job.over = true
     this.#jobs.set(job.run, job)
     void this.#drive(job)
   }

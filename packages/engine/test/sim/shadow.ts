@@ -120,6 +120,8 @@ export interface Change {
   readonly sessions: { readonly before: SessionRow | undefined; readonly after: SessionRow }[]
   readonly attempts: AttemptRow[]
   readonly entries: EntryRow[]
+  /** Of those, entries whose key their run had already. */
+  readonly repeated: EntryRow[]
   /** Signals as they were when this commit took them. */
   readonly taken: { readonly signal: SignalRow; readonly by: string }[]
   readonly read: SignalRow[]
@@ -195,6 +197,7 @@ export class Shadow {
       sessions: [],
       attempts: [],
       entries: [],
+      repeated: [],
       taken: [],
       read: [],
       sent: [],
@@ -205,13 +208,13 @@ export class Shadow {
       locks: commit.locks,
       writes: commit.writes,
     }
-    const runs = new Set<string>()
+    const runs = new Map<string, Row[]>()
     const sessions = new Set<string>()
     let limits = false
     for (const touch of commit.writes) {
       switch (touch.table) {
         case 'runs':
-          for (const row of touch.rows) runs.add(String(row['id']))
+          this.#runsOf(touch, runs)
           break
         case 'sessions':
           if (touch.name === 'sessions.claim') {
@@ -266,23 +269,41 @@ export class Shadow {
     }
     if (limits) this.#readLimits()
     for (const id of sessions) this.#session(id, commit, trueNow, change)
-    for (const id of runs) this.#run(id, change)
+    for (const [id, states] of runs) this.#run(id, states, change)
     for (const attempt of change.attempts)
       this.attemptEnds.set(`${attempt.run}#${attempt.attempt}`, attempt.end)
     return change
   }
 
-  #run(id: string, change: Change): void {
-    const before = this.runs.get(id)
+  /** The runs that a statement wrote, each with the states that this commit gave it before its last. */
+  #runsOf(touch: Touch, runs: Map<string, Row[]>): void {
+    const items = touch.name === 'runs.write' || touch.name === 'runs.bear' ? listed(touch) : []
+    const written = touch.name === 'runs.bear' ? items : touch.rows
+    for (const { id } of written) {
+      const states = runs.get(String(id)) ?? []
+      if (touch.name === 'runs.write') states.push(items.find((item) => item['id'] === id) ?? {})
+      runs.set(String(id), states)
+    }
+  }
+
+  #run(id: string, states: readonly Row[], change: Change): void {
+    let before = this.runs.get(id)
     const after = this.#runById.get(id) as RunRow | undefined
     if (!after) {
       this.forget(id)
       return
     }
+    const first = before
+    for (const state of states) {
+      if (!before || Number(state['rev']) >= after.rev) break
+      const between: RunRow = { ...before, ...state }
+      change.runs.push({ before, after: between })
+      before = between
+    }
     this.runs.set(id, after)
     change.runs.push({ before, after })
-    if (before?.session !== after.session) {
-      if (before?.session) this.heldBy.get(before.session)?.delete(id)
+    if (first?.session !== after.session) {
+      if (first?.session) this.heldBy.get(first.session)?.delete(id)
       if (after.session) setOf(this.heldBy, after.session).add(id)
     }
     if (after.session !== null) this.holders.set(`${id}#${after.attempt}`, after.session)
@@ -365,7 +386,9 @@ export class Shadow {
         error: row['error'] as string | null,
       }
       change.entries.push(entry)
-      mapOf(this.entries, entry.run).set(entry.key, entry)
+      const known = mapOf(this.entries, entry.run)
+      if (known.has(entry.key)) change.repeated.push(entry)
+      known.set(entry.key, entry)
     }
   }
 

@@ -43,7 +43,8 @@ export const points = [
 export type Point = (typeof points)[number]
 
 export class Sometimes {
-  readonly reached = new Set<Point>()
+  /** How often the world came to each point. */
+  readonly reached = new Map<Point, number>()
   readonly #shadow: Shadow
 
   constructor(shadow: Shadow) {
@@ -51,7 +52,7 @@ export class Sometimes {
   }
 
   #at(point: Point, here: boolean): void {
-    if (here) this.reached.add(point)
+    if (here) this.reached.set(point, (this.reached.get(point) ?? 0) + 1)
   }
 
   write(answer: WriteAnswer, end: string | undefined, heldAtArrival: boolean): void {

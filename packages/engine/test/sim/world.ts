@@ -9,6 +9,8 @@ import { seededRandom, seedOf } from '../../src/kernel/random.ts'
 import type { Cancel } from '../../src/kernel/timers.ts'
 
 const EPOCH = 1_700_000_000_000
+/** A hundred times what a world needs. */
+const EVENTS_MAX = 2_000_000
 
 /** A machine's wall clock: how far it is off, in milliseconds. It outlives the processes on it. */
 export interface Clock {
@@ -157,6 +159,7 @@ export class World {
         continue
       }
       this.events += 1
+      if (this.events > EVENTS_MAX) this.violate('L9', 'the world never comes to rest')
       run()
       await turn()
       if (this.violation || done()) return

@@ -1,11 +1,11 @@
-// Builds the simulator with one bug in it, as a program of its own that hunts it.
+// Builds the simulator, with one bug in it or none, as a program that plays worlds.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type { Bug, Edit } from './bugs.ts'
 
 const source = fileURLToPath(new URL('../../../src/', import.meta.url))
-const hunt = fileURLToPath(new URL('./hunt.ts', import.meta.url))
+const player = fileURLToPath(new URL('../player.ts', import.meta.url))
 /** Two folders below the package, so that the migrations are found as from the sources. */
 const out = fileURLToPath(new URL('../../../dist/planted/', import.meta.url))
 
@@ -13,11 +13,11 @@ const out = fileURLToPath(new URL('../../../dist/planted/', import.meta.url))
 export const occurrences = ({ file, find }: Edit): number =>
   readFileSync(source + file, 'utf8').split(find).length - 1
 
-/** Path of a program that hunts the bug; without a bug, of the simulator as it is. */
+/** Path of a player with the bug; without a bug, of one with the engine as it is. */
 export const buildWith = async (bug: Bug | null): Promise<string> => {
   const outfile = `${out}${bug?.name ?? 'none'}.mjs`
   await build({
-    entryPoints: [hunt],
+    entryPoints: [player],
     outfile,
     bundle: true,
     platform: 'node',

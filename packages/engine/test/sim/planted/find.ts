@@ -1,24 +1,43 @@
-// Sends the simulator after planted bugs, each in a process of its own.
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+// Players in processes of their own, and the hunt for planted bugs with one.
+import type { ChildProcess } from 'node:child_process'
+import { fork } from 'node:child_process'
+import type { Player, Tally } from '../run.ts'
+import { run } from '../run.ts'
 import type { Bug } from './bugs.ts'
 import { buildWith } from './build.ts'
 
-export interface Hunted {
-  readonly worlds: number
-  readonly faults: number
-  readonly rule: string | null
-  readonly message: string | null
-  readonly hash: string
+export interface Away {
+  readonly play: Player
+  stop(): void
 }
 
-const start = promisify(execFile)
+/** Starts a process that plays worlds with this bug, or without one. */
+export const startPlayer = async (bug: Bug | null): Promise<Away> => {
+  const child = fork(await buildWith(bug), { execArgv: [] })
+  return {
+    play: (seed, chunk) => asked(child, { seed, chunk }),
+    stop: () => void child.kill(),
+  }
+}
+
+const asked = (child: ChildProcess, what: object): Promise<Tally> =>
+  new Promise((resolve, reject) => {
+    const over = (code: number | null): void =>
+      reject(new Error(`the player of ${JSON.stringify(what)} ended with ${code}`))
+    child.once('exit', over)
+    child.once('message', (answer) => {
+      child.off('exit', over)
+      resolve(answer as Tally)
+    })
+    child.send(what)
+  })
 
 /** Hunts a bug, or nothing, within a budget of faults. */
-export const hunted = async (bug: Bug | null, seed: number, faults: number): Promise<Hunted> => {
-  const program = await buildWith(bug)
-  const { stdout } = await start(process.execPath, [program, String(seed), String(faults)], {
-    maxBuffer: 16 * 1024 ** 2,
-  })
-  return JSON.parse(stdout) as Hunted
+export const hunted = async (bug: Bug | null, seed: number, faults: number): Promise<Tally> => {
+  const player = await startPlayer(bug)
+  try {
+    return await run(seed, faults, [player.play])
+  } finally {
+    player.stop()
+  }
 }
