@@ -95,7 +95,9 @@ const joined = (a: Tally, b: Tally): Tally => ({
   commits: a.commits + b.commits,
   completed: a.completed + b.completed,
   virtualMs: a.virtualMs + b.virtualMs,
-  hash: seedOf(a.hash + b.hash).toString(16).padStart(8, '0'),
+  hash: seedOf(a.hash + b.hash)
+    .toString(16)
+    .padStart(8, '0'),
   failed: a.failed ?? b.failed,
 })
 
