@@ -61,6 +61,8 @@ export interface Engine {
   onWanted(
     hear: (what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void,
   ): void
+  /** Hears all that follows from the commits of this process. */
+  onFollowed(hear: (follow: Follow) => void): void
   reload(): Promise<void>
   start(item: StartItem): Promise<StartAnswer>
   startMany(items: readonly StartItem[]): Promise<readonly StartAnswer[]>
@@ -103,6 +105,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
   let heard:
     | ((what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void)
     | null = null
+  let followed: ((follow: Follow) => void) | null = null
   const facts = await store.run(function* () {
     yield* ask(
       putMetaOnce('input_key', ports.ids.next('own') + ports.ids.next('own')),
@@ -174,9 +177,13 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       if (follow.admit.size > 0) heard?.('admit', follow.admit, null)
       if (follow.orders) heard?.('orders', follow.admit, null)
       if (follow.readyAt !== null) heard?.('wake', follow.admit, follow.readyAt)
+      followed?.(follow)
     },
     onWanted(hear) {
       heard = hear
+    },
+    onFollowed(hear) {
+      followed = hear
     },
     reload,
     start: (item) => starts.add(item),

@@ -19,6 +19,7 @@ import type { TransactionVerbs } from './user-transaction.ts'
 import { userTransaction } from './user-transaction.ts'
 import type { Loops } from './upkeep.ts'
 import { startLoops } from './upkeep.ts'
+import { startWakeups } from './wakeups.ts'
 
 export interface OpenOptions {
   /** Path of the database file, or `:memory:`. */
@@ -33,6 +34,8 @@ export interface OpenOptions {
 export interface OpenPostgresOptions {
   /** `postgres://…`, as libpq reads it. */
   readonly url: string
+  /** Where to listen for wake-ups, when `url` leads through a pooler that gives each transaction another connection. */
+  readonly listenUrl?: string
   readonly ports: Ports
   readonly settings?: Partial<Settings>
   /** Connections at most, of which one is kept for renewals. Default 10. */
@@ -115,6 +118,7 @@ export const openOnPostgres = async ({
   url,
   ports,
   settings: given = {},
+  listenUrl,
   clockOfPorts = false,
   manualLoops = false,
   ...pool
@@ -133,7 +137,20 @@ export const openOnPostgres = async ({
   try {
     await preparePostgres(store)
     const engine = await openEngine({ store, ports, settings })
-    return started(engine, self, manualLoops)
+    const opened = started(engine, self, manualLoops)
+    if (manualLoops) return opened
+    const wakeups = startWakeups(engine, {
+      url: listenUrl ?? url,
+      channel: `leasehold_${pool.schema ?? 'public'}`,
+      self,
+    })
+    return {
+      ...opened,
+      async close() {
+        await wakeups.close()
+        await opened.close()
+      },
+    }
   } catch (error) {
     await store.close()
     throw error

@@ -272,6 +272,15 @@ const lockWaiting = sql<RunRow>(
   runRowOf,
 )
 
+const byId = sql<RunRow>(
+  'runs.by_id',
+  `select ${runColumns} from {rows $1 as b: run text} join runs r on r.id = b.run order by r.id`,
+  runRowOf,
+)
+/** These runs as they are, to look at. */
+export const readRuns = (ids: readonly string[]): Statement<RunRow> =>
+  statement(byId, rows(ids.map((run) => ({ run }))))
+
 export const lockRuns = (
   ids: Iterable<string>,
   busy: 'skip' | 'wait' = 'wait',

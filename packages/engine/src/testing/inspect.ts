@@ -3,7 +3,7 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import { decode } from '../kernel/json.ts'
 import type { Entry } from '../model/work.ts'
 import type { Engine } from '../orchestrator/engine.ts'
-import { lockRuns, runOf } from '../store/move.ts'
+import { readRuns, runOf } from '../store/move.ts'
 import { ask } from '../store/sql.ts'
 import { attemptsOf, stepsAfter } from '../store/tables/journal.ts'
 import { payloadsOf } from '../store/tables/runs.ts'
@@ -29,7 +29,7 @@ export interface RunView {
 export const inspect = {
   async run(engine: Engine, id: string): Promise<RunView> {
     const [[row], [payload]] = await engine.read(function* () {
-      return yield* ask(lockRuns([id]), payloadsOf([id]))
+      return yield* ask(readRuns([id]), payloadsOf([id]))
     })
     if (!row || !payload)
       throw new LeaseholdError('not_found', `there is no run ${id}`, { run: id })

@@ -20,7 +20,10 @@ export function* register(
   definitions: readonly Definition[],
   queues: readonly string[],
 ): Steps<{ ok: true; session: SessionRow } | Refusal> {
-  const names = definitions.map(({ workflow, version }) => ({ workflow, version }))
+  // two that register at once write the same rows in the same order, so that neither waits for the other for ever
+  const ordered = [...definitions].sort((a, b) =>
+    byText(`${a.workflow}\n${a.version}`, `${b.workflow}\n${b.version}`),
+  )
   const lanes = definitions.flatMap((definition) =>
     [...new Set([definition.queue, ...queues])].map((queue) => {
       const labels = [...definition.labels].sort()
@@ -34,16 +37,16 @@ export function* register(
     }),
   )
   yield* ask(
-    makeCurrent(names),
+    makeCurrent(definitions),
     putDefinitions(
-      definitions.map((definition) => ({
+      ordered.map((definition) => ({
         workflow: definition.workflow,
         version: definition.version,
         queue: definition.queue,
         definition: JSON.stringify(definition),
       })),
     ),
-    putLanes(lanes),
+    putLanes(lanes.sort((a, b) => byText(a.lane, b.lane))),
     insertSession(session),
   )
   const [[row]] = yield* finish(sessionById(session.id))
@@ -55,3 +58,5 @@ export function* register(
     )
   return { ok: true, session: row }
 }
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

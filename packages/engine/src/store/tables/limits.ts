@@ -28,7 +28,9 @@ const ensure = sql<{ key: string }>(
 /** Makes the rows of these limits, with the value of the code. */
 export const ensureLimits = (
   limits: readonly { key: string; mode: string; value: number | null; policy: string }[],
-): Statement<{ key: string }> => statement(ensure, rows(limits))
+): Statement<{ key: string }> =>
+  // in the order in which they are locked
+  statement(ensure, rows([...limits].sort((a, b) => (a.key < b.key ? -1 : 1))))
 
 const lock = sql<LimitRow>(
   'limits.lock',

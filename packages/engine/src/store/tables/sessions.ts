@@ -101,15 +101,28 @@ export const endSession = (
   evidence: string,
 ): Statement<{ id: string }> => statement(end, id, reason, evidence)
 
-const endLapsed = sql<{ id: string; evidence: string }>(
+export interface LapsedRow {
+  readonly id: string
+  readonly lease_until: number
+  readonly renewed_at: number
+}
+const endLapsed = sql<LapsedRow>(
   'sessions.end_lapsed',
   `update sessions set state = 'ended', ended_at = {now}, end_reason = 'lease_lapsed',
-          evidence = 'the lease lapsed ' || cast({now} - lease_until as bigint) || ' ms before the sweep looked; last renewed at ' || renewed_at
-    where ended_at is null and lease_until is not null and lease_until < {now} and lease_until < $1 returning id, evidence`,
+          evidence = 'the lease lapsed'
+    where ended_at is null and lease_until is not null and lease_until < {now} and lease_until < $1 returning id, lease_until, renewed_at`,
 )
-/** Ends every session whose lease has lapsed by the store's clock, and had at this instant, with the evidence. */
-export const endLapsedSessions = (at: number): Statement<{ id: string; evidence: string }> =>
-  statement(endLapsed, at)
+/** Ends every session whose lease has lapsed by the store’s clock, and had at this instant. */
+export const endLapsedSessions = (at: number): Statement<LapsedRow> => statement(endLapsed, at)
+
+const putEvidence = sql<{ id: string }>(
+  'sessions.evidence',
+  `update sessions set evidence = b.evidence from {rows $1 as b: id text, evidence text} where sessions.id = b.id returning sessions.id`,
+)
+/** What is known of the end of these sessions, in words. */
+export const writeEvidence = (
+  items: readonly { id: string; evidence: string }[],
+): Statement<{ id: string }> => statement(putEvidence, rows(items))
 
 const endEmbedded = sql<{ id: string }>(
   'sessions.end_embedded',
@@ -171,7 +184,7 @@ const current = sql<{ name: string }>(
      select b.workflow, b.version, row_number() over (partition by b.workflow order by b.n desc) as place
        from {rows $1 as b: workflow text, version text, n int}
       where not exists (select 1 from definitions d where d.workflow = b.workflow and d.version = b.version)) fresh
-    where fresh.place = 1
+    where fresh.place = 1 order by fresh.workflow
    on conflict (name) do update set current_version = excluded.current_version, updated_at = excluded.updated_at returning name`,
 )
 /** The last version that was never seen before becomes current; one that is registered again does not. Asked before `putDefinitions`. */
@@ -192,6 +205,14 @@ const definitions = sql<DefinitionRow>(
   `select d.workflow, d.version, d.queue, d.definition, w.current_version from definitions d join workflows w on w.name = d.workflow order by d.workflow, d.created_at`,
 )
 export const allDefinitions = (): Statement<DefinitionRow> => statement(definitions)
+
+const marked = sql<{ mark: string }>(
+  'definitions.mark',
+  `select (select count(*) || ' ' || coalesce(max(d.updated_at), 0) from definitions d) || ' ' || (select count(*) || ' ' || coalesce(max(w.updated_at), 0) from workflows w)
+          || ' ' || (select count(*) from lanes) as mark`,
+)
+/** Differs when definitions, current versions or lanes have changed. */
+export const catalogMark = (): Statement<{ mark: string }> => statement(marked)
 
 export interface LaneRow {
   readonly lane: string
