@@ -162,7 +162,8 @@ const started = (engine: Engine, self: string, manualLoops: boolean): Opened => 
   return {
     engine,
     loops,
-    embedded: executorPort(engine, { process: self, embedded: true }),
+    // only the owner lock of a file proves that what lived in its process is gone; elsewhere a lease must tell
+    embedded: executorPort(engine, { process: self, embedded: engine.store.kind === 'sqlite' }),
     remote: executorPort(engine, { process: self, embedded: false }),
     async close() {
       await loops.stop()

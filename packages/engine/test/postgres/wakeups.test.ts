@@ -166,3 +166,16 @@ describe('several orchestrators', () => {
     expect(rows).toEqual([{ number: 1 }])
   })
 })
+
+describe('an executor with the database in its own process', () => {
+  it('RUN-06 has a lease, since nothing else would tell that its process is gone', async () => {
+    const here = await open()
+    const executor = makeExecutor({ port: here.embedded, ports, workflows: [flow] })
+    await executor.start()
+    ends.push(() => executor.stop())
+    const rows = schema.psql.query(
+      'select embedded, lease_until is not null as leased from sessions',
+    )
+    expect(rows).toEqual([{ embedded: 0, leased: 1 }])
+  })
+})
