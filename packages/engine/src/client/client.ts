@@ -165,7 +165,8 @@ export interface Client {
   /** What people are to see and nothing waits for, newest first. */
   notices(query?: SentQueryOf<Routes['listNotices']>): Promise<AnswerOf<Routes['listNotices']>>
   sweeps(): Promise<AnswerOf<Routes['listSweeps']>['sweeps']>
-  audit(): Promise<AnswerOf<Routes['audit']>>
+  /** The invariants over every run there is, page by page. */
+  audit(): Promise<Pick<AnswerOf<Routes['audit']>, 'healthy' | 'invariants'>>
   /** Calls any route of the table, repeated while the server does not answer. */
   call<N extends RouteName>(name: N, what?: Call): Promise<AnswerOf<Routes[N]>>
 }
@@ -176,6 +177,7 @@ const RETRY_FOR_MS = 30_000
 const LONG_POLL_MS = 30_000
 const POLL_SLACK_MS = 15_000
 const BULK_PART = 1_000
+const AUDIT_SHOWN = 10
 
 /** A run that is continued is not over: its stream goes on with the run that continues it. */
 const isOver = ({ endedAt, reason }: RunSummary): boolean =>
@@ -337,7 +339,28 @@ export const connect = (options: ConnectOptions): Client => {
       tell('setCurrentVersion', { params: { name: workflow }, body: { version } }),
     notices: (query = {}) => ask('listNotices', { query }),
     sweeps: async () => (await ask('listSweeps')).sweeps,
-    audit: () => ask('audit'),
+    async audit() {
+      const found = new Map<string, AnswerOf<Routes['audit']>['invariants'][number]>()
+      let after: string | null | undefined
+      while (after !== null) {
+        const page: AnswerOf<Routes['audit']> = await ask('audit', {
+          query: after === undefined ? {} : { after },
+        })
+        for (const each of page.invariants) {
+          const known = found.get(each.name)
+          // a run of the first answer comes again in its page
+          const sample = [...new Set([...(known?.sample ?? []), ...each.sample])]
+          found.set(each.name, {
+            ...each,
+            figure: Math.max(known?.figure ?? 0, each.figure, sample.length),
+            sample: sample.slice(0, AUDIT_SHOWN),
+          })
+        }
+        after = page.next
+      }
+      const invariants = [...found.values()]
+      return { healthy: invariants.every(({ figure }) => figure === 0), invariants }
+    },
     call: ask,
   }
 }

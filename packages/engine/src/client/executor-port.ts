@@ -4,7 +4,7 @@ import { batcher, ItemError } from '../kernel/batcher.ts'
 import type { Batcher } from '../kernel/batcher.ts'
 import type { ErrorCode, FaultCode, RefusalCode } from '../kernel/codes.ts'
 import { codes } from '../kernel/codes.ts'
-import { Fault, LeaseholdError } from '../kernel/errors.ts'
+import { errorOf, Fault, LeaseholdError } from '../kernel/errors.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type {
@@ -115,6 +115,8 @@ export const httpExecutorPort = ({
         const { entries } = await call(peer, 'journal', { body: { session, run, after } })
         return entries as readonly Entry[]
       } catch (error) {
+        const refusal = refusalOf(error)
+        if (refusal?.code === 'stale_attempt') throw errorOf(refusal)
         return thrown(error)
       }
     },

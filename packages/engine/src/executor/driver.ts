@@ -7,7 +7,7 @@
 // 3. One write of the run is in flight at a time, and whatever is ready joins the next.
 // 4. Once the fence is lost, or the attempt has ended, nothing more is written.
 // 5. The slot is free only when every body that began has settled.
-import { Defect } from '../kernel/errors.ts'
+import { Defect, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { FirstReason } from '../model/attempt.ts'
@@ -579,11 +579,28 @@ class RunDriver implements Driver, Ticking {
     try {
       this.#atRest()
     } catch (error) {
-      // what is stored for this run cannot be read: it fails, and the other runs of this process go on
-      if (error instanceof Defect) throw error
-      this.fail('error', error)
+      this.#escaped(error)
     }
     return this.#quiet < 2 && this.#over === null
+  }
+
+  /**
+   * An error that is not the function's: what is stored for this run cannot be read, or a mistake of our own. The run ends
+   * `failed` with it and the other runs of this process go on; a mistake is then thrown on, as it came (SLOT-06).
+   */
+  #escaped(error: unknown): void {
+    const { log, timers } = this.#options.ports
+    const { run, attempt } = this.claimed
+    log.error('driver.escaped', { run, attempt, error })
+    this.fail('error', error)
+    void this.left.then((left) => {
+      if (left.kind === 'dropped')
+        log.error('driver.end_not_saved', { run, attempt, reason: left.reason })
+      if (error instanceof Defect)
+        timers.soon(() => {
+          throw error
+        })
+    })
   }
 
   get signal(): AbortSignal {
@@ -662,7 +679,12 @@ class RunDriver implements Driver, Ticking {
           : { kind: 'continue', input: result.input, runId: result.runId }
       void this.#flush()
     }
-    drive().catch((error: unknown) => this.#leave({ kind: 'dropped', reason: messageOf(error) }))
+    drive().catch((error: unknown) => {
+      if (error instanceof StaleAttemptError) this.#leave({ kind: 'stale' })
+      else if (error instanceof LeaseholdError && error.code === 'session_ended')
+        this.#leave({ kind: 'dropped', reason: error.message })
+      else this.#escaped(error)
+    })
   }
 
   ask(branch: Branch): void {

@@ -3,7 +3,7 @@
 import { codes } from '../kernel/codes.ts'
 import type { ErrorCode } from '../kernel/codes.ts'
 import { inWords } from '../kernel/duration.ts'
-import { errorOf, Fault, FatalError, LeaseholdError } from '../kernel/errors.ts'
+import { errorOf, Fault, FatalError, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { jittered } from '../kernel/random.ts'
@@ -581,6 +581,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       try {
         return await port.journal(of.id, run, after)
       } catch (error) {
+        // somebody else holds the run: what its journal says is not for this attempt
+        if (error instanceof StaleAttemptError) throw error
         log.debug('journal.failed', { run, after, error })
       }
       await sleep(timers, jittered(random, wait))

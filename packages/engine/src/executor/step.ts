@@ -1,6 +1,6 @@
 // One step: its body, its tries and its limit. A try counts when its failure is recorded; one that was cut short because
 // the attempt had to end does not.
-import { milliseconds } from '../kernel/duration.ts'
+import { inWords, milliseconds } from '../kernel/duration.ts'
 import { FatalError, LeaseholdError, RetryAfterError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import { backoffMs, retryFaults, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
@@ -64,7 +64,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
       trying.over = true
       const late = new LeaseholdError(
         'step_timeout',
-        `the step ${step.name} ran into its limit of ${limitMs} ms`,
+        `the step ${step.name} ran into its limit of ${inWords(limitMs)}`,
         { step: step.name, limitMs },
       )
       timeoutError = late
@@ -76,7 +76,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
         if (retry)
           driver.revoke(
             retry,
-            `the step ${step.name} had not settled ${env.limitGraceMs} ms after its limit`,
+            `the step ${step.name} had not settled ${inWords(env.limitGraceMs)} after its limit`,
           )
         else driver.fail('step_timeout', late)
       })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LONGEST_MS, milliseconds } from './duration.ts'
+import { LONGEST_MS, milliseconds, inWords } from './duration.ts'
 
 describe('RUN-29 durations', () => {
   it('RUN-29 are read as people write them', () => {
@@ -64,5 +64,27 @@ describe('RUN-29 durations', () => {
   it('RUN-29 a long text of digits is judged in no time', () => {
     expect(() => milliseconds(`${'1'.repeat(50_000)}x`)).toThrow(/duration is/)
     expect(() => milliseconds(`${'1s '.repeat(50_000)}x`)).toThrow(/duration is/)
+  })
+})
+
+describe('durations in sentences', () => {
+  it('OPS-02 are said in their two largest units', () => {
+    const said = [
+      0, 1, 999, 1_000, 2_500, 59_999, 60_000, 90_000, 600_000, 3_600_000, 5_400_000, 187_200_000,
+    ]
+    expect(said.map(inWords)).toEqual([
+      '0 ms',
+      '1 ms',
+      '999 ms',
+      '1 s',
+      '2.5 s',
+      '59.9 s',
+      '1 min',
+      '1 min 30 s',
+      '10 min',
+      '1 h',
+      '1 h 30 min',
+      '2 d 4 h',
+    ])
   })
 })

@@ -1,7 +1,7 @@
 // Answers to operators: executors, slots, queues, pauses, versions, sweeps, the audit, and whether the server is well.
 import { refuse } from '../kernel/outcome.ts'
 import type { operationsRoutes } from '../protocol/operations-routes.ts'
-import { audit } from '../queries/audit.ts'
+import { audit, auditHistory } from '../queries/audit.ts'
 import { notices } from '../queries/notices.ts'
 import {
   executors,
@@ -81,9 +81,12 @@ export const operationsAnswers = ({
 
   listSweeps: () => engine.read(sweeps),
 
-  async audit() {
-    const invariants = await engine.read((tx) => audit(tx, engine.settings))
-    return { healthy: invariants.every((each) => each.figure === 0), invariants }
+  async audit({ query: { after } }) {
+    const { invariants, next } =
+      after === undefined
+        ? { invariants: await engine.read((tx) => audit(tx, engine.settings)), next: '' }
+        : await engine.read((tx) => auditHistory(tx, after))
+    return { healthy: invariants.every((each) => each.figure === 0), invariants, next }
   },
 
   async alive() {

@@ -1,5 +1,5 @@
 // The engine as executors see it, without a wire between: the direct way in. The HTTP routes call the same functions.
-import { Fault } from '../kernel/errors.ts'
+import { Fault, StaleAttemptError } from '../kernel/errors.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { mustFit } from '../model/start.ts'
 import type {
@@ -13,7 +13,7 @@ import type {
 } from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
 import { ask } from '../store/sql.ts'
-import { stepsAfter } from '../store/tables/journal.ts'
+import { heldHere, stepsAfter } from '../store/tables/journal.ts'
 import { anyQueued, heldBy } from '../store/tables/runs.ts'
 import { liveSessions } from '../store/tables/sessions.ts'
 import { claim, entryOf } from '../transitions/claim.ts'
@@ -216,10 +216,15 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
       }
     },
 
-    async journal(_session, run, after) {
-      const rows = await engine.read(function* () {
-        return (yield* ask(stepsAfter(run, after, JOURNAL_PAGE)))[0]
+    async journal(session, run, after) {
+      const [held, rows] = await engine.read(function* () {
+        return yield* ask(heldHere(run, session), stepsAfter(run, after, JOURNAL_PAGE))
       })
+      if (held.length === 0)
+        throw new StaleAttemptError(
+          `${session} does not hold ${run}, so its journal is not for it. Drop this attempt`,
+          { run, session },
+        )
       return rows.map(entryOf)
     },
 

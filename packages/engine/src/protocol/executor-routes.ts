@@ -66,10 +66,11 @@ export const executorRoutes = {
     ...ours,
     method: 'POST',
     path: '/v1/executor/journal',
-    summary: 'Entries of a run after a number, up to a page; an empty page ends the journal',
+    summary:
+      'Entries of a run that the session holds, after a number, up to a page; an empty page ends the journal',
     body: z.object({ session: name, run: name, after: z.number().int().min(0) }),
     answer: z.object({ entries: z.array(z.unknown()) }),
-    refusals: [],
+    refusals: ['stale_attempt'],
   }),
   exited: route({
     ...ours,

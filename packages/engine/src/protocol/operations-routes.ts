@@ -152,10 +152,22 @@ export const operationsRoutes = {
   audit: route({
     method: 'GET',
     path: '/v1/audit',
-    summary: 'The invariants, each with its figure: all are 0 when the store is healthy',
+    summary:
+      'The invariants, each with its figure: all are 0 when the store is healthy. The first answer is of active and of the newest runs',
     group: 'server',
     role: 'viewer',
-    answer: z.object({ healthy: z.boolean(), invariants: z.array(invariant) }),
+    query: z.strictObject({
+      after: z
+        .string()
+        .max(300)
+        .optional()
+        .describe('Goes through all runs by pages: `next` of the answer before'),
+    }),
+    answer: z.object({
+      healthy: z.boolean(),
+      invariants: z.array(invariant),
+      next: z.string().nullable().describe('null: every run has been looked at'),
+    }),
     refusals: [],
   }),
   alive: route({

@@ -4,7 +4,8 @@ import { definition, hands, openTestEngine } from '../../test/support/engine.ts'
 import { testPorts } from '../../test/support/ports.ts'
 import type { ClaimedRun } from '../model/work.ts'
 import { admit } from '../transitions/admit.ts'
-import { audit } from './audit.ts'
+import type { AuditPage } from './audit.ts'
+import { audit, auditHistory } from './audit.ts'
 
 const opened: TestEngine[] = []
 afterEach(async () => {
@@ -115,6 +116,28 @@ for (const [name, sql, id] of planted)
     expect(found.map(([first]) => first)).toContain(name)
     expect(found.find(([first]) => first === name)).toContain(id)
   })
+
+test('OPS-04 what history breaks shows however old it is: all runs are gone through, a page at a time', async () => {
+  const { figures, engine, store } = await lived()
+  store.db.exec(`
+    update attempts set "end" = 'failed' where run = 'run_a';
+    with recursive g (i) as (select 1 union all select i + 1 from g where i < 3000)
+    insert into runs (id, workflow, version, queue, lane, tag, rank, input_hash, status, attempt, created_at, ended_at, root, series)
+      select 'run_m' || i, 'w', '1', 'default', '["default","w","1"]', i, i, '', 'canceled', 0, 1, 2, 'run_m' || i, 'run_m' || i from g;`)
+  expect(await figures()).toEqual([])
+  const found: string[] = []
+  let pages = 0
+  let after: string | null = ''
+  while (after !== null) {
+    const from: string = after
+    const page: AuditPage = await engine.read((tx) => auditHistory(tx, from))
+    pages += 1
+    for (const { name, sample } of page.invariants) for (const id of sample) found.push(name, id)
+    after = page.next
+  }
+  expect(found).toEqual(['S3', 'run_a'])
+  expect(pages).toBe(4)
+})
 
 test('OPS-04 S22 shows two runs of one key, should the index ever be gone', async () => {
   const { figures, store } = await lived()

@@ -1,5 +1,6 @@
 // Why is it not running? What holds a run back, in words and with the evidence, the binding condition first. The rows that
 // the scheduler decides by are the rows that explain (RUN-36).
+import { inWords } from '../kernel/duration.ts'
 import type { Run, RunStatus } from '../model/run.ts'
 import { isHeld, isTerminal } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
@@ -181,7 +182,7 @@ const holding = ({ run, now, holder, settings }: Facts): Condition => {
   if (!holder || holder.state === 'ended')
     return {
       code: 'holder_ended',
-      sentence: `${who} holds it, but that session ${holder ? `was ended (${holder.end_reason}: ${holder.evidence})` : 'does not exist'}; a sweep takes it back within ${settings.sweepMs} ms`,
+      sentence: `${who} holds it, but that session ${holder ? `was ended (${holder.end_reason}: ${holder.evidence})` : 'does not exist'}; a sweep takes it back within ${inWords(settings.sweepMs)}`,
       since,
       evidence,
     }

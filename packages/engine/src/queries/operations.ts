@@ -1,4 +1,5 @@
 // What operators look at: executors, slots, queues, workflows, pauses, and whether the sweeps are on time.
+import { inWords } from '../kernel/duration.ts'
 import type { Definition } from '../model/definition.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
@@ -226,6 +227,6 @@ export function* readiness(tx: Tx): Steps<string[]> {
     ...(meta ? [] : ['the store is not set up']),
     ...all
       .filter((sweep) => sweep.late)
-      .map((sweep) => `the sweep ${sweep.name} is ${sweep.lateByMs} ms late`),
+      .map((sweep) => `the sweep ${sweep.name} is ${inWords(sweep.lateByMs)} late`),
   ]
 }

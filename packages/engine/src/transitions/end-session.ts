@@ -1,5 +1,6 @@
 // A session ends: closed by itself, or on evidence that its process has. The row is ended first; its runs follow, by
 // `endAttempts`, in the same transaction where it closes itself and in batches where a sweep does it.
+import { inWords } from '../kernel/duration.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
@@ -13,6 +14,7 @@ import {
   endSession,
   recountLeases,
   retireSession,
+  writeEvidence,
 } from '../store/tables/sessions.ts'
 import { orphanedRuns, runsOfSession } from '../store/tables/runs.ts'
 import { endAttempts } from './end-attempts.ts'
@@ -55,11 +57,14 @@ export function* closeSession(
 }
 
 /** Ends every session whose lease had lapsed at an instant when the clock was seen to be right. */
-export function* endLapsed(
-  _tx: Tx,
-  at: number,
-): Steps<readonly { id: string; evidence: string }[]> {
-  const [ended] = yield* finish(endLapsedSessions(at))
+export function* endLapsed(tx: Tx, at: number): Steps<readonly { id: string; evidence: string }[]> {
+  const [lapsed] = yield* ask(endLapsedSessions(at))
+  if (lapsed.length === 0) return []
+  const ended = lapsed.map(({ id, lease_until, renewed_at }) => ({
+    id,
+    evidence: `the lease lapsed ${inWords(tx.now - lease_until)} before the sweep looked; last renewed at ${new Date(renewed_at).toISOString()}`,
+  }))
+  yield* finish(writeEvidence(ended))
   return ended
 }
 

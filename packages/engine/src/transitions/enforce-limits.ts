@@ -73,6 +73,8 @@ export function* enforceLimits(
   }
 }
 
+const at = (instant: number): string => new Date(instant).toISOString()
+
 const failed = (run: Run, now: number): { before: Run; run: Run }[] => {
   if (run.deadline !== null && run.deadline <= now)
     return [
@@ -80,7 +82,7 @@ const failed = (run: Run, now: number): { before: Run; run: Run }[] => {
         before: run,
         run: moved(run, 'fail', 'failed', now, {
           reason: 'time_limit',
-          note: `the run’s total limit passed at ${run.deadline}`,
+          note: `the run’s total limit passed at ${at(run.deadline)}`,
         }),
       },
     ]
@@ -90,7 +92,7 @@ const failed = (run: Run, now: number): { before: Run; run: Run }[] => {
         before: run,
         run: moved(run, 'fail', 'failed', now, {
           reason: 'not_started',
-          note: `nobody had claimed the run by ${run.startBy}`,
+          note: `nobody had claimed the run by ${at(run.startBy)}`,
         }),
       },
     ]
@@ -113,7 +115,7 @@ const revocation = (run: Run, now: number, { settings, catalog }: PlanContext): 
     return {
       kind: 'revoke',
       reason: 'time_limit',
-      note: `the run’s total limit passed at ${run.deadline}`,
+      note: `the run’s total limit passed at ${at(run.deadline)}`,
       outcome: 'fail',
     }
   if (run.attemptDeadline !== null && run.attemptDeadline <= now - settings.limitGraceMs) {
@@ -124,7 +126,7 @@ const revocation = (run: Run, now: number, { settings, catalog }: PlanContext): 
     return {
       kind: 'revoke',
       reason: 'attempt_deadline',
-      note: `the attempt’s limit passed at ${run.attemptDeadline}`,
+      note: `the attempt’s limit passed at ${at(run.attemptDeadline)}`,
       outcome: 'fail',
       ...again,
     }

@@ -1,8 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { makeDriver } from '../../src/executor/driver.ts'
 import { makeSlots } from '../../src/executor/slots.ts'
+import { makeTurns } from '../../src/executor/turns.ts'
 import { workflow } from '../../src/executor/workflow.ts'
-import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
+import { Defect, Fault, LeaseholdError } from '../../src/kernel/errors.ts'
+import { mintIds } from '../../src/kernel/ids.ts'
+import type { Log } from '../../src/kernel/log.ts'
+import { seededRandom } from '../../src/kernel/random.ts'
+import type { AttemptWrite, WriteAnswer } from '../../src/model/work.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
+import { settled } from '../support/ports.ts'
 import type { TestStore } from '../support/store.ts'
 import { only, openStore } from '../support/store.ts'
 
@@ -747,6 +754,106 @@ describe('RAIL-11 a server that will not have an executor again', () => {
     t.opened.remote.renew = renew
     void x.executor.stop()
     await advance(t, 60_000)
+  })
+})
+
+describe('SLOT-06 an error that escapes the driver', () => {
+  const escaping = async (error: Error, answer: () => Promise<WriteAnswer>) => {
+    const thrown: unknown[] = []
+    const written: AttemptWrite[] = []
+    const logged: { event: string; facts: unknown }[] = []
+    const note = (event: string, facts: unknown) => void logged.push({ event, facts })
+    const timers = {
+      after: t.clock.timers().after,
+      soon: (run: () => void) =>
+        void setImmediate(() => {
+          try {
+            run()
+          } catch (each) {
+            thrown.push(each)
+          }
+        }),
+    }
+    const { time } = t.clock
+    const random = seededRandom(1)
+    const log = { debug: note, info: note, warn: note, error: note } as unknown as Log
+    const driver = makeDriver({
+      claimed: {
+        run: 'run_1',
+        workflow: 'w',
+        version: '1',
+        owner: '',
+        attempt: 1,
+        leasedAt: 0,
+        createdAt: 0,
+        deadline: null,
+        attemptDeadline: null,
+        failures: 0,
+        input: null,
+        entries: 0,
+        journal: [],
+        waits: [],
+      },
+      ports: { time, timers, random, ids: mintIds(time, random), log },
+      turns: makeTurns(timers),
+      write: (write) => {
+        written.push(write)
+        return answer()
+      },
+      page: () => Promise.resolve([]),
+      storeOffset: 0,
+      rivals: () => [],
+      maxChainDepth: 50,
+      retryInMs: () => undefined,
+    })
+    driver.start(() => {
+      driver.ask({
+        key: 'a',
+        kind: 'step',
+        state: 'asked',
+        look: () => {
+          throw error
+        },
+        receive: () => undefined,
+      })
+      return new Promise(() => undefined)
+    })
+    const left = await driver.left
+    await settled(5)
+    return { left, written, thrown, events: logged.map(({ event }) => event) }
+  }
+  const ok: WriteAnswer = {
+    ok: true,
+    rev: 2,
+    directive: null,
+    note: null,
+    ended: 'failed',
+    satisfied: [],
+  }
+
+  it('SLOT-06 ends the run failed with that error, and is then thrown on unchanged', async () => {
+    const error = new Defect('ours')
+    const { left, written, thrown } = await escaping(error, () => Promise.resolve(ok))
+    expect(left).toEqual({ kind: 'ended', status: 'failed' })
+    expect(written.map(({ end }) => end)).toMatchObject([{ kind: 'fail', note: 'ours' }])
+    expect(thrown).toEqual([error])
+    expect(thrown[0]).toBe(error)
+  })
+
+  it('SLOT-06 a failure of that last write is logged and never hides the first error', async () => {
+    const error = new Defect('ours')
+    const { left, thrown, events } = await escaping(error, () =>
+      Promise.reject(new Error('the store is gone')),
+    )
+    expect(left).toEqual({ kind: 'dropped', reason: 'the store is gone' })
+    expect(events).toEqual(['driver.escaped', 'driver.end_not_saved'])
+    expect(thrown).toEqual([error])
+  })
+
+  it('SLOT-06 L10 what cannot be read of one run ends that run alone: the process goes on', async () => {
+    const { left, thrown } = await escaping(new SyntaxError('no JSON'), () => Promise.resolve(ok))
+    expect(left).toEqual({ kind: 'ended', status: 'failed' })
+    expect(thrown).toEqual([])
   })
 })
 

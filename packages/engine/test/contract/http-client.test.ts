@@ -125,6 +125,46 @@ test('DX-05 a client starts, looks, waits, tells and decides', async () => {
   expect((await client.audit()).invariants.filter((each) => each.figure > 0)).toEqual([])
 })
 
+test('OPS-04 the audit of a client looks at every run, and counts a broken one once', async () => {
+  const { port, direct, store } = await world()
+  await hands(port, 'ses_1', [definition('release')])
+  const client = connect({ url, fetch: direct })
+  const { id } = await client.start('release', null)
+  store.db.exec(`
+    with recursive g (i) as (select 1 union all select i + 1 from g where i < 2500)
+    insert into runs (id, workflow, version, queue, lane, tag, rank, input_hash, status, attempt, created_at, ended_at, root, series)
+      select 'run_' || i, 'w', '1', 'default', '["default","w","1"]', i, i, '', 'canceled', 0, 1, 2, 'run_' || i, 'run_' || i from g;
+    insert into steps (run, key, n, kind, attempt, rev, at) values ('run_1', 's', 1, 'step', 1, 2, 1);
+    update runs set entries = 7 where id = '${id}';`)
+  const { healthy, invariants } = await client.audit()
+  expect(healthy).toBe(false)
+  expect(invariants.find(({ name }) => name === 'S6')).toMatchObject({
+    figure: 2,
+    sample: [id, 'run_1'],
+  })
+  expect(invariants.map(({ name }) => name)).toContain('L11')
+})
+
+test('SEC-02 an executor reads the journal of runs that its session holds, and of no other', async () => {
+  const { port, direct } = await world()
+  const client = connect({ url, fetch: direct })
+  const executor = await hands(port, 'ses_1', [definition('release')])
+  await hands(port, 'ses_2', [definition('release')])
+  await client.start('release', null)
+  const [run] = (await executor.claim()) as [ClaimedRun]
+  await executor.step(run, 1, 'a', 1)
+  const over = httpExecutorPort({ url, fetch: direct, ports })
+  expect(await over.journal('ses_1', run.run, 0)).toMatchObject([{ key: 'a' }])
+  for (const way of [port, over])
+    for (const session of ['ses_2', 'ses_9'])
+      await expect(way.journal(session, run.run, 0)).rejects.toMatchObject({
+        code: 'stale_attempt',
+        name: 'StaleAttemptError',
+      })
+  await executor.end({ ...run, entries: 1 }, { kind: 'hand_back', reason: 'shutdown' })
+  await expect(over.journal('ses_1', run.run, 0)).rejects.toMatchObject({ code: 'stale_attempt' })
+})
+
 test('RAIL-08 a call whose answer was lost is repeated and done once', async () => {
   const { port, direct, store } = await world()
   await hands(port, 'ses_1', [definition('release')])

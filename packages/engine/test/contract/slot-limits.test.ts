@@ -585,6 +585,32 @@ describe('SLOT-07 order', () => {
     expect(first.filter((id) => ana.includes(id)).length).toBeGreaterThanOrEqual(5)
   })
 
+  it('SLOT-07 measured: of twenty owners, one of which floods, each is served alike, and who comes new waits for two rounds at most', async () => {
+    const owners = Array.from({ length: 20 }, (_, i) => `o${i}`)
+    const of = new Map<string, string>()
+    const add = async (owner: string, count: number): Promise<void> => {
+      const answers = await Promise.all(
+        Array.from({ length: count }, () => start('w', 0, { owner })),
+      )
+      for (const id of answers) of.set(id, owner)
+    }
+    await add('o0', 900)
+    for (const owner of owners.slice(1)) await add(owner, 30)
+    const served = new Map(owners.map((owner) => [owner, 0]))
+    const serve = async (runs: number): Promise<string[]> => {
+      const ids = await order(runs)
+      return ids.map((id) => of.get(id) ?? '')
+    }
+    for (const owner of await serve(400)) served.set(owner, (served.get(owner) ?? 0) + 1)
+    const counts = [...served.values()]
+    const sum = counts.reduce((all, each) => all + each, 0)
+    const squares = counts.reduce((all, each) => all + each * each, 0)
+    const jain = sum ** 2 / (counts.length * squares)
+    expect(jain).toBeGreaterThanOrEqual(0.99)
+    await add('new', 1)
+    expect((await serve(41)).includes('new')).toBe(true)
+  })
+
   it('SLOT-07 an owner is served by its weight', async () => {
     t.sql(
       `insert into limits (key, mode, weight, updated_at) values ('owner:big', 'whole_run', 3, 0) returning key`,

@@ -1,5 +1,6 @@
 // The invariants as SQL: each statement answers the ids of what breaks one. They look at all active runs and at the newest
-// ended ones; what heals by itself counts only when it is older than the time that healing takes.
+// ended ones; those that history can break are asked of all runs too, a page at a time. What heals by itself counts only
+// when it is older than the time that healing takes.
 import type { Sql, Statement } from '../sql.ts'
 import { sql, statement } from '../sql.ts'
 import { unitsIn } from './limits.ts'
@@ -11,10 +12,15 @@ const RECENT = 2_000
 const SOME = `(select r.id from runs r where r.ended_at is null
    union select x.id from (select r.id from runs r order by r.id desc limit ${RECENT}) x)`
 
+/** Instead, where all runs are gone through: a page of them, by id. */
+const PAGE = `(select r.id from runs r where r.id > $1 order by r.id limit $2)`
+
 interface Audit {
   readonly name: string
   readonly what: string
   readonly text: Sql<{ id: string }>
+  /** Of a page of runs; null where the statement above looks at all that can break it. */
+  readonly paged: Sql<{ id: string }> | null
   /** The statement takes the grace, in milliseconds, as its parameter. */
   readonly graced: boolean
 }
@@ -26,6 +32,12 @@ const audit = (name: string, what: string, text: string): Audit => ({
     `audit.${name}`,
     `select distinct y.id from (${text}) y order by y.id limit ${FOUND_MAX}`,
   ),
+  paged: text.includes(SOME)
+    ? sql(
+        `audit.${name}.page`,
+        `select distinct y.id from (${text.replaceAll(SOME, PAGE)}) y order by y.id limit ${FOUND_MAX}`,
+      )
+    : null,
   graced: text.includes('$1'),
 })
 
@@ -146,3 +158,22 @@ export const auditStatements = (
     what,
     broken: graced ? statement(text, graceMs) : statement(text),
   }))
+
+const pageEnd = sql<{ n: number; last: string | null }>(
+  'audit.page',
+  `select count(*) as n, max(x.id) as last from ${PAGE} x`,
+)
+/** How many runs a page after this id has, and where it ends. */
+export const auditPageEnd = (
+  after: string,
+  page: number,
+): Statement<{ n: number; last: string | null }> => statement(pageEnd, after, page)
+
+/** The invariants that any run of history can break, asked of a page of runs. */
+export const auditPage = (
+  after: string,
+  page: number,
+): { name: string; what: string; broken: Statement<{ id: string }> }[] =>
+  audits.flatMap(({ name, what, paged }) =>
+    paged === null ? [] : [{ name, what, broken: statement(paged, after, page) }],
+  )

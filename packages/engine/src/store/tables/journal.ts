@@ -42,6 +42,14 @@ const after = sql<StepRow>(
 export const stepsAfter = (run: string, n: number, most: number): Statement<StepRow> =>
   statement(after, run, n, most)
 
+const holder = sql<{ id: string }>(
+  'runs.held_here',
+  'select r.id from runs r where r.id = $1 and r.session = $2',
+)
+/** The run, where this session holds it. */
+export const heldHere = (run: string, session: string): Statement<{ id: string }> =>
+  statement(holder, run, session)
+
 const copyFrom = sql<{ key: string }>(
   'steps.copy',
   `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
