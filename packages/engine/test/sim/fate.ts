@@ -10,7 +10,7 @@ import { oneOf, pick } from './world.ts'
 
 const MOMENT_MS = 200
 /** How often two kinds strike at once, in worlds where they do: of each moment. */
-const PAIR = 0.05
+const PAIR = 0.08
 /** A sweep cannot tell a jump so small from a pass that took long. */
 const UNNOTICED_MS = 2_000
 /** A pass may be late by as much again as its interval. */

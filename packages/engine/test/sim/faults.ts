@@ -86,6 +86,11 @@ const dense: readonly (readonly [Kind, number])[] = [
   ['store.latency', 0.12],
 ]
 
+/** Kinds that befall a process as a whole, or people: rare beside those, and worth more. */
+const heavy: readonly Kind[] = kinds.filter((kind) =>
+  /^(executor|orchestrator|clock|people)|partition|read_only|full/.test(kind),
+)
+
 export type Rates = Partial<Record<Kind, number>>
 
 /** What befalls a world: which kinds and how strongly, and whether two strike at once now and then. */
@@ -94,7 +99,7 @@ export interface Weather {
   readonly pairs: boolean
 }
 
-/** One world in ten has no faults; in a third two strike at once; each draws which are on. */
+/** One world in ten has no faults; in more than a third two strike at once; each draws which are on. */
 export const drawWeather = (random: Random): Weather => {
   const roll = random.next()
   if (roll < 0.1) return { rates: {}, pairs: false }
@@ -105,10 +110,14 @@ export const drawWeather = (random: Random): Weather => {
     const kind = oneOf(random, kinds)
     rates[kind] = usual[kind] * strength * (0.5 + random.next())
   }
+  for (let i = pick(random, 6); i > 0; i--) {
+    const kind = oneOf(random, heavy)
+    rates[kind] ??= usual[kind] * (0.5 + random.next())
+  }
   const storm = random.next() < 0.25 ? 0.3 + 0.4 * random.next() : 1 + 0.6 * random.next()
   for (const [kind, most] of dense)
     if (random.next() < 0.85) rates[kind] = storm * most * (0.4 + 0.6 * random.next())
-  return { rates, pairs: roll < 0.44 }
+  return { rates, pairs: roll < 0.46 }
 }
 
 export class Faults {

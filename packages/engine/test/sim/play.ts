@@ -77,9 +77,10 @@ const settings = {
 export const drawPlan = (seed: number): Plan => {
   const random = new World(seed).chance('plan')
   const { rates, pairs } = drawWeather(random)
+  const calm = Object.keys(rates).length === 0
   const all = programs.filter((program) => program.inner !== true).map(({ name }) => name)
   const count = 4 + pick(random, 8)
-  const keen = random.next() < 0.6
+  const keen = random.next() < 0.8
   const workflows = new Set<string>(['one'])
   // what people are keen on
   if (keen)
@@ -94,9 +95,10 @@ export const drawPlan = (seed: number): Plan => {
     executors: 1 + pick(random, 4),
     capacity: 4 + pick(random, 7),
     real: random.next() < 0.35,
-    http: random.next() < 0.1,
-    runs: 40 + pick(random, 50),
-    chaosMs: 60_000 + pick(random, 60_000),
+    http: random.next() < 0.06,
+    runs: calm ? 60 : 55 + pick(random, 55),
+    // without faults there is less to see
+    chaosMs: calm ? 20_000 : 60_000 + pick(random, 60_000),
     workflows: [...workflows].sort(),
     silent: random.next() < 0.2,
     skip: [],
