@@ -191,6 +191,7 @@ class RunDriver implements Driver, Ticking {
   #reasonSaved = false
   #draining = false
   #pausing = false
+  #misled = false
   #returned = false
   #over: Left | null = null
   #quiet = 0
@@ -361,6 +362,7 @@ class RunDriver implements Driver, Ticking {
       this.#firstReason !== null ||
       this.#draining ||
       this.#pausing ||
+      this.#misled ||
       (this.#begins.length > 0 &&
         this.#steps > this.#aloneAt &&
         this.#steps >= this.#options.maxChainDepth &&
@@ -384,6 +386,7 @@ class RunDriver implements Driver, Ticking {
       this.#end = { kind: 'hand_back', reason: this.#firstReason }
     else if (this.#draining) this.#end = { kind: 'hand_back', reason: 'shutdown' }
     else if (this.#pausing) this.#end = { kind: 'hand_back', reason: 'pause' }
+    else if (this.#misled) this.#end = { kind: 'hand_back', reason: 'directive_unreadable' }
     else
       this.#end = {
         kind: 'hand_back',
@@ -801,8 +804,14 @@ class RunDriver implements Driver, Ticking {
     else if (directive === 'pause') {
       this.#pausing = true
       this.#stir()
-    } else {
+    } else if (directive === 'waits') {
       this.#looks = true
+      this.#stir()
+    } else {
+      // what it was told cannot be followed, so it is not to go on: somebody else may know better
+      const { run, attempt } = this.claimed
+      this.#options.ports.log.warn('directive.unreadable', { run, attempt, directive })
+      this.#misled = true
       this.#stir()
     }
   }

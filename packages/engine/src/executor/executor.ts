@@ -536,6 +536,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       ...(options.aroundStep ? { around: options.aroundStep } : {}),
     })
     const value: unknown = await workflow.handler(ctx, input)
+    // the attempt has ended meanwhile: what comes back now is not its result, and is not even looked at (EX-12)
+    if (driver.over) return { kind: 'value', output: null }
     if (value instanceof Continuation)
       return { kind: 'continue', input: value.input, runId: ids.next('run') }
     const what = `the result of ${workflow.name}`

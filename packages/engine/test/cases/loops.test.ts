@@ -82,7 +82,7 @@ describe('approvals in loops', () => {
     })
   })
 
-  it('B052 an answer to one item of a fan-out moves that item alone', async () => {
+  it('B051 B052 an answer to one item of a fan-out moves that item alone', async () => {
     const done: string[] = []
     const w = workflow('w', (ctx) =>
       ctx.map(

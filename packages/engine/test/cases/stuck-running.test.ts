@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/workflow.ts'
+import { explain } from '../../src/queries/explain.ts'
 import { endOnEvidence } from '../../src/transitions/end-session.ts'
 import type { Bench } from '../support/cases.ts'
 import {
@@ -231,4 +232,64 @@ describe('runs that stay running with nobody behind them', () => {
       })
     },
   )
+})
+
+describe('dispatches that nobody hears of', () => {
+  it('B074 RUN-10 a claim that was answered and whose executor died with it is made anew, as another attempt', async () => {
+    bench = await openBench()
+    const first = await bench.hand([w])
+    const run = await bench.start(w)
+    expect((await first.claim()).map((each) => each.run)).toEqual([run])
+    // it dies before it has begun anything; the same key of the same claim never comes again
+    const second = await bench.hand([w])
+    let claimed: Awaited<ReturnType<typeof second.claim>> = []
+    await bench.until(async () => {
+      await second.renew()
+      claimed = await second.claim()
+      return claimed.length > 0
+    }, TAKEN_BACK_MS)
+    expect(claimed).toMatchObject([{ run, attempt: 2 }])
+    expect(await first.end(claimed[0] as never, complete())).toMatchObject({
+      ok: false,
+      code: 'stale_attempt',
+    })
+    expect(await second.end(claimed[0] as never, complete('ok'))).toMatchObject({ ok: true })
+  })
+
+  it('B123 RUN-32 a run on a version that nobody serves says so within a minute, and an operator moves it', async () => {
+    const v1 = definitionOnly('w', { version: '1' })
+    const v2 = definitionOnly('w', { version: '2' })
+    bench = await openBench()
+    const old = await bench.hand([v1])
+    const run = await bench.start(v1)
+    await old.close()
+    const next = await bench.hand([v2])
+    const why = async () =>
+      (await bench.engine.read((tx) => explain(tx, run, bench.engine.settings)))?.sentence
+    await bench.until(async () => {
+      await next.renew()
+      expect(await next.claim()).toEqual([])
+      return (await bench.get(run)).reason === 'no_executor'
+    }, 60_000)
+    expect(await why()).toContain('no live executor serves w in version 1')
+    expect(await bench.engine.reversion(run, '2', 'ana')).toMatchObject({ ok: true })
+    await bench.until(async () => {
+      await next.renew()
+      return (await next.claim()).some((each) => each.run === run)
+    }, 2_000)
+  })
+
+  it('B125 RUN-05 an executor without a workflow never gets its runs, and none is spent on it', async () => {
+    const other = definitionOnly('other')
+    bench = await openBench()
+    const old = await bench.hand([w])
+    const both = await bench.hand([w, other])
+    const run = await bench.start(other)
+    for (let i = 0; i < 5; i++) {
+      await bench.advance(SWEEP_MS)
+      for (const each of [old, both]) await each.renew()
+      expect(await old.claim()).toEqual([])
+    }
+    expect(await both.claim()).toMatchObject([{ run, attempt: 1, failures: 0 }])
+  })
 })

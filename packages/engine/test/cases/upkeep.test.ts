@@ -276,6 +276,94 @@ describe('one owner of the file', () => {
   })
 })
 
+describe('what a file outlives', () => {
+  const onFile = async (test: (file: string) => Promise<void>): Promise<void> => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'outlives-'))
+    try {
+      await test(path.join(folder, 'db'))
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }
+
+  it('B076 RUN-19 a process that dies between the row and whatever was to follow leaves a run that the next one claims', () =>
+    onFile(async (file) => {
+      bench = await openBench({ file, manual: true })
+      const { clock } = bench
+      await (await bench.hand([w])).close()
+      const run = await bench.start(w)
+      // no hint, no loop and no queue beside the row has lived
+      await bench.close()
+      bench = await openBench({ file, clock, seed: 9 })
+      await bench.process([workflow('w', () => 'done')])
+      await bench.until(async () => (await bench!.get(run)).status === 'succeeded', 1_000)
+      expect(await bench.attempts(run)).toMatchObject([{ attempt: 1, end: 'completed' }])
+    }))
+
+  it('B126 DAG-11 an approval is decided after a month of new builds, servers and executors, and its run goes on', () =>
+    onFile(async (file) => {
+      const asks = workflow('asks', async (ctx) => {
+        const { decision } = await ctx.approval('ship', { prompt: 'Ship?', deadline: '60d' })
+        return ctx.step('after', () => decision)
+      })
+      bench = await openBench({ file })
+      const { clock } = bench
+      await bench.process([asks], { build: 'build 1' })
+      const run = await bench.start(asks)
+      await bench.until(async () => (await bench!.get(run)).waitOn === 'approval', 5_000)
+      for (let build = 2; build < 12; build++) {
+        await bench.close()
+        clock.moveTo(clock.time.now() + 3 * 86_400_000)
+        bench = await openBench({ file, clock, seed: build })
+        await bench.process([asks], { build: `build ${build}` })
+        await bench.settle()
+      }
+      expect(
+        await bench.engine.decide({
+          approval: `${run}:ship`,
+          decision: 'approved',
+          by: 'ana',
+          reason: null,
+          payload: null,
+        }),
+      ).toMatchObject({ ok: true })
+      await bench.until(async () => (await bench!.get(run)).status === 'succeeded', 5_000)
+      expect((await bench.get(run)).output).toBe('approved')
+    }))
+
+  it('B143 L9 a full disk refuses what comes by name, loses nothing, and is no matter once there is room', () =>
+    onFile(async (file) => {
+      bench = await openBench({ file })
+      const hand = await bench.hand([w], { embedded: true })
+      const kept: string[] = []
+      for (let i = 0; i < 20; i++) kept.push(await bench.start(w))
+      const held = await hand.claim(5)
+      const pages = bench.count('pragma page_count')
+      bench.db.pragma(`max_page_count = ${pages}`)
+      let refused: unknown
+      while (refused === undefined)
+        await bench.start(w, 'x'.repeat(10_000)).then(
+          (id) => kept.push(id),
+          (error: unknown) => {
+            refused = error
+          },
+        )
+      expect(refused).toMatchObject({
+        code: 'store_full',
+        message: expect.stringContaining('free space') as string,
+      })
+      await bench.advance(20_000)
+      bench.db.pragma('max_page_count = 1000000')
+      const [first] = held
+      expect(await hand.end(first as never, complete('done'))).toMatchObject({ ok: true })
+      kept.push(await bench.start(w, 'x'.repeat(10_000)))
+      expect(bench.count('select count(*) from runs')).toBe(kept.length)
+      await bench.advance(1_000)
+      expect((await hand.claim(50)).length).toBe(kept.length - held.length)
+      expect(bench.count('pragma integrity_check') as unknown).toBe('ok')
+    }))
+})
+
 describe('loops that go on for days', () => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void

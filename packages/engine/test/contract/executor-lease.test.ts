@@ -85,7 +85,7 @@ describe('RUN-06 renewing', () => {
 })
 
 describe('RUN-08 self-fencing', () => {
-  it('RUN-08 without a renewal for four fifths of the lease it aborts its attempts before anyone else can have them', async () => {
+  it('RUN-08 B086 without a renewal for four fifths of the lease it aborts its attempts before anyone else can have them', async () => {
     const { x, id, signals } = await holding()
     x.cut.renew = 'before'
     await advance(t, 23_000)

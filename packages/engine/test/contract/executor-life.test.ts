@@ -875,6 +875,77 @@ describe('EX-22 directives', () => {
   })
 })
 
+describe('EX-22 EX-12 what does not fit', () => {
+  it('EX-22 a directive that cannot be read hands this run back, and no other; none means go on', async () => {
+    const { a, began, w } = slow()
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const ids = [await t.start('w'), await t.start('w')]
+    await advance(t, 0)
+    const { write } = t.opened.remote
+    t.opened.remote.write = async (session, each) => {
+      const answer = await write(session, each)
+      return each.run === ids[0] && each.end === undefined && answer.ok
+        ? { ...answer, directive: 'levitate' as never }
+        : answer
+    }
+    // of two entries, so that a write without an end is made
+    a.open()
+    await advance(t, 500)
+    t.opened.remote.write = write
+    const ends = t.sql(`select run, reason from attempts where "end" = 'handed_back' order by run`)
+    expect(ends).toEqual([{ run: ids[0], reason: 'directive_unreadable' }])
+    expect(t.run(ids[1] ?? '')['status']).toBe('succeeded')
+    expect(began.filter((each) => each === 'b').length).toBeGreaterThanOrEqual(1)
+    expect(x.logged.some(({ event }) => event === 'directive.unreadable')).toBe(true)
+    void x.executor.stop()
+    await advance(t, 30_000)
+  })
+
+  it('EX-12 a result of an attempt that is no longer this job’s is neither validated nor saved', async () => {
+    const hold = gate<string>()
+    const validated: unknown[] = []
+    const output = {
+      '~standard': {
+        version: 1 as const,
+        vendor: 'test',
+        validate: (value: unknown) => {
+          validated.push(value)
+          return { value: value as string }
+        },
+      },
+    }
+    const w = workflow({ name: 'w', output }, async (ctx) => {
+      const first = await ctx.step('a', () => 'a')
+      return first + (await hold.opened)
+    })
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 100)
+    // the session is ended behind its back, and another drives the run
+    x.cut.register = 'never'
+    t.sql(
+      `update sessions set state = 'ended', ended_at = 1, end_reason = 'lease_lapsed', evidence = 'x' where ended_at is null returning id`,
+    )
+    await t.pass('reap-sessions')
+    await advance(t, 15_000)
+    expect(x.executor.status().jobs).toEqual([])
+    const other = await t.session({ definitions: [w.definition] })
+    const run = only(await other.claim(1))
+    const writes = x.count('write')
+    hold.open('late')
+    await advance(t, 2_000)
+    expect(validated).toEqual([])
+    expect(x.count('write')).toBe(writes)
+    expect(t.run(id)).toMatchObject({ status: 'running', session: other.id, attempt: 2 })
+    await other.complete(run, 'theirs')
+    expect(t.run(id)).toMatchObject({ status: 'succeeded', output: '"theirs"' })
+    void x.executor.stop()
+    await advance(t, 30_000)
+  })
+})
+
 describe('EX-27 seeing it', () => {
   it('EX-27 status is a snapshot, shown with each renewal', async () => {
     const { a, w } = slow()

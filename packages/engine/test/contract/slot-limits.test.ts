@@ -585,7 +585,7 @@ describe('SLOT-07 order', () => {
     expect(first.filter((id) => ana.includes(id)).length).toBeGreaterThanOrEqual(5)
   })
 
-  it('SLOT-07 measured: of twenty owners, one of which floods, each is served alike, and who comes new waits for two rounds at most', async () => {
+  it('SLOT-07 B127 L4 measured: of twenty owners, one of which floods, each is served alike, and who comes new waits for two rounds at most', async () => {
     const owners = Array.from({ length: 20 }, (_, i) => `o${i}`)
     const of = new Map<string, string>()
     const add = async (owner: string, count: number): Promise<void> => {
