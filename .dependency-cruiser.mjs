@@ -1,5 +1,5 @@
-// Which folder of the engine may import which: one straight line, types counted, no cycles.
-// `types` are folders of which only types may be taken.
+// Which folder of the engine may import which: one straight line, types counted, no cycles. ARCHITECTURE.md has the same
+// table for people.
 const source = '^packages/engine/src'
 const tests = '(\\.test\\.ts$|/test/)'
 
@@ -18,35 +18,26 @@ const may = {
 }
 const folders = Object.keys(may)
 
-/** A rule that lets `folder` reach itself and what it may, and nothing else of ours. */
-const direction = (folder) => {
-  const reach = may[folder].map((one) => (typeof one === 'string' ? one : one.types))
-  return {
-    name: `${folder}-direction`,
-    comment: `${folder} may import ${reach.join(', ') || 'nothing of ours'}`,
-    severity: 'error',
-    from: {
-      path: `${source}/${folder}/`,
-      pathNot: [
-        tests,
-        ...(folder === 'cli'
-          ? [`${source}/cli/(commands/)?(serve|dev|work|migrate|doctor|load-workflows)\\.ts$`]
-          : []),
-      ],
-    },
-    to: { path: '^packages/', pathNot: `${source}/(${[folder, ...reach].join('|')})/` },
-  }
-}
+// What some files of the command line may reach beside that: those that start the parts, or that do something to a store
+// while nobody serves it.
+const cliMore = [
+  { name: 'cli-starts', files: 'commands/(serve|dev|work)', more: 'orchestrator/|executor/' },
+  { name: 'cli-mends', files: 'commands/(migrate|doctor)', more: 'orchestrator/main\\.ts$' },
+  { name: 'cli-loads', files: 'load-workflows', more: 'executor/context\\.ts$' },
+]
+const cliFile = ({ files }) => `${source}/cli/${files}\\.ts$`
 
-const typesOnly = (folder) =>
-  may[folder]
-    .filter((one) => typeof one === 'object')
-    .map(({ types }) => ({
-      name: `${folder}-takes-types-of-${types}`,
-      severity: 'error',
-      from: { path: `${source}/${folder}/`, pathNot: tests },
-      to: { path: `${source}/${types}/`, dependencyTypesNot: ['type-only'] },
-    }))
+/** A rule that lets `folder` reach itself and what it may, and nothing else of ours. */
+const direction = (folder) => ({
+  name: `${folder}-direction`,
+  comment: `${folder} may import ${may[folder].join(', ') || 'nothing of ours'}`,
+  severity: 'error',
+  from: {
+    path: `${source}/${folder}/`,
+    pathNot: [tests, ...(folder === 'cli' ? cliMore.map(cliFile) : [])],
+  },
+  to: { path: '^packages/', pathNot: `${source}/(${[folder, ...may[folder]].join('|')})/` },
+})
 
 const rule = (name, comment, from, to) => ({ name, comment, severity: 'error', from, to })
 
@@ -54,7 +45,6 @@ const rule = (name, comment, from, to) => ({ name, comment, severity: 'error', f
 export default {
   forbidden: [
     ...folders.map(direction),
-    ...folders.flatMap(typesOnly),
     rule('no-circular', 'a cycle has no bottom', {}, { circular: true }),
     rule('resolvable', 'what is imported is there', {}, { couldNotResolve: true }),
     rule(
@@ -88,28 +78,30 @@ export default {
         path: '^packages/engine/src/',
         pathNot: [
           tests,
-          `${source}/(entry/|testing/|orchestrator/(main|open|user-transaction)\\.ts$|store/(sqlite|postgres))`,
+          `${source}/(entry/|testing/|orchestrator/(main|open|open-postgres|user-transaction)\\.ts$|store/(sqlite|postgres))`,
         ],
       },
       { path: `${source}/store/(sqlite|postgres)\\.ts$` },
     ),
-    rule(
-      'serving-commands',
-      'serve, dev and work start the parts; migrate reaches the migrations',
-      { path: `${source}/cli/(commands/)?(serve|dev|work)\\.ts$` },
-      {
-        path: '^packages/',
-        pathNot: `${source}/(kernel|model|client|protocol|cli|orchestrator|executor)/`,
-      },
+    ...cliMore.map((one) =>
+      rule(
+        one.name,
+        'these commands reach what they start or mend, and no other part of the engine',
+        { path: cliFile(one) },
+        { path: '^packages/', pathNot: `${source}/((cli|${may.cli.join('|')})/|${one.more})` },
+      ),
     ),
     rule(
-      'migrate-command',
-      'migrate reaches the migrations and no other part of the store',
-      { path: `${source}/cli/(commands/)?migrate\\.ts$` },
-      {
-        path: '^packages/',
-        pathNot: `${source}/((kernel|client|protocol|cli)/|orchestrator/main\\.ts$|store/migrate\\.ts$)`,
-      },
+      'testing-is-for-users',
+      'nothing but its entry point and tests imports the engine for tests',
+      { path: '^packages/', pathNot: [tests, `${source}/(testing|entry)/`] },
+      { path: `${source}/testing/` },
+    ),
+    rule(
+      'support-below-tests',
+      'what tests share imports no test and no other level of them',
+      { path: '^packages/engine/test/support/' },
+      { path: '(\\.test\\.ts$|^packages/engine/test/)', pathNot: '^packages/engine/test/support/' },
     ),
     rule(
       'entry-is-a-front-door',
@@ -133,7 +125,7 @@ export default {
       'dashboard-through-the-protocol',
       'the page knows the protocol and the client',
       { path: '^packages/dashboard/' },
-      { path: '^packages/engine/', pathNot: `${source}/(protocol|client|entry/client\\.ts)` },
+      { path: '^packages/engine/', pathNot: `${source}/(protocol/|client/|entry/client\\.ts$)` },
     ),
   ],
   options: {
