@@ -371,7 +371,8 @@ export const parkedInLane = (lane: string, most: number): Statement<RunRow> =>
 
 const lanesWaiting = sql<{ lane: string; status: string }>(
   'runs.lanes_waiting',
-  `select l.lane, 'queued' as status from lanes l where exists (select 1 from runs r where r.lane = l.lane and r.status = 'queued')
+  // as a value the look ends at the first run of a lane; as a condition PostgreSQL makes a join of it that reads them all
+  `select l.lane, 'queued' as status from lanes l where (select 1 from runs r where r.lane = l.lane and r.status = 'queued' order by r.lane, r.rank, r.id limit 1) is not null
    union all select distinct r.lane, 'parked' from runs r where r.status = 'waiting' and r.wait_on = 'slot' and r.reason = 'no_executor'`,
 )
 export const lanesWithWork = (): Statement<{ lane: string; status: string }> =>
