@@ -30,6 +30,11 @@ const PORT = 7400
 const GRACE_MS = 5_000
 const IDLE_MS = 20
 
+const whyNot = ({ code, message }: NodeJS.ErrnoException): string =>
+  code === 'EADDRINUSE'
+    ? 'a program listens there already (EADDRINUSE); take another port, or 0 for a free one'
+    : message
+
 /** Opens the socket; throws `invalid_config` where it would be open to others without a token. */
 export const serve = async (engine: Engine, options: ServerOptions = {}): Promise<Listening> => {
   const { port = PORT, host = '127.0.0.1', ...rest } = options
@@ -50,7 +55,7 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       reject(
-        new Fault('invalid_config', `cannot listen on ${host}:${port}: ${error.message}`, {
+        new Fault('invalid_config', `cannot listen on ${host}:${port}: ${whyNot(error)}`, {
           retryable: false,
           cause: error,
         }),

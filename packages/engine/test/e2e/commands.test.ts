@@ -143,6 +143,15 @@ test('OPS-03 exit codes: 1 failed, 2 usage, 3 not found, 4 conflict, 5 denied, 6
   expect((await call('start', 'greet', '--input', '{"name":""}')).code).toBe(2)
   expect((await call('nonsense')).code).toBe(2)
   expect((await call('runs', '--limit', '0')).code).toBe(2)
+  for (const [option, wrong] of [
+    ['--limit', 'many'],
+    ['--since', 'yesterday'],
+    ['--status', 'failed,gone'],
+  ])
+    expect(await call('runs', option ?? '', wrong ?? '')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/expected|known are/) as unknown,
+    })
   expect((await call('show', 'run_none')).code).toBe(3)
   expect((await call('start', 'unheard')).code).toBe(3)
   expect((await call('start', 'waits', '--wait', '200ms')).code).toBe(7)
@@ -223,4 +232,17 @@ test('OPS-03 a reader that closes the pipe early ends the command quietly', asyn
   )
   expect(await piped.ended).toBe(0)
   expect(piped.err()).toBe('')
+})
+
+test('OPS-03 what goes into a pipe has no colours, also where CI is set, which picocolors takes for a terminal', async () => {
+  const cwd = folder()
+  for (const args of [
+    ['config'],
+    ['--help'],
+    ['show', 'run_none', '--url', 'http://127.0.0.1:9'],
+  ]) {
+    const { out, err } = await ran(args, { cwd, env: { CI: 'true', TERM: 'xterm-256color' } })
+    expect(out + err).not.toContain('\u001b')
+    expect(out + err).not.toBe('')
+  }
 })

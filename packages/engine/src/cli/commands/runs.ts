@@ -1,9 +1,11 @@
 // `leasehold runs`: a page of runs, newest first, or how many there are of each status.
-import { milliseconds } from '../../kernel/duration.ts'
+import { runMachine } from '../../model/run.ts'
 import type { Run } from '../call.ts'
-import { exit } from '../exit.ts'
+import { durationOption } from '../duration-option.ts'
+import { exit, UsageError } from '../exit.ts'
 import { ago, statusPaint, table } from '../said.ts'
 import { reach } from '../server.ts'
+import { wholeNumber } from '../whole-number.ts'
 
 interface Options {
   readonly status?: string
@@ -21,9 +23,17 @@ interface Options {
   readonly counts?: boolean
 }
 
+const STATUSES: readonly string[] = runMachine.states
+
 export const run: Run<Options> = async ({ options, out, sources }) => {
-  const since =
-    options.since === undefined ? undefined : Date.now() - milliseconds(options.since, '--since')
+  const sinceMs = durationOption(options.since, '--since')
+  const since = sinceMs === undefined ? undefined : Date.now() - sinceMs
+  const limit = wholeNumber(options.limit, '--limit')
+  const stranger = options.status?.split(',').find((each) => !STATUSES.includes(each))
+  if (stranger !== undefined)
+    throw new UsageError(
+      `--status has ${JSON.stringify(stranger)}; known are ${STATUSES.join(', ')}`,
+    )
   const { client } = reach(sources)
   if (options.counts) {
     const counts = await client.counts()
@@ -37,7 +47,7 @@ export const run: Run<Options> = async ({ options, out, sources }) => {
       )
     return exit.ok
   }
-  const { status, workflow, owner, queue, label, waitOn, reason, text, limit, cursor } = options
+  const { status, workflow, owner, queue, label, waitOn, reason, text, cursor } = options
   const { answer, now } = await answered(() =>
     client.call('listRuns', {
       query: {
@@ -49,7 +59,7 @@ export const run: Run<Options> = async ({ options, out, sources }) => {
         waitOn,
         reason,
         text,
-        limit,
+        limit: limit?.toString(),
         cursor,
         startedAfter: since,
       },

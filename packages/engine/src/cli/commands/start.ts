@@ -1,7 +1,7 @@
 // `leasehold start`: starts a run, and with --wait stays until it has ended.
-import { milliseconds } from '../../kernel/duration.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { Run } from '../call.ts'
+import { durationOption } from '../duration-option.ts'
 import { exit } from '../exit.ts'
 import { readJson } from '../json-argument.ts'
 import { reach } from '../server.ts'
@@ -22,8 +22,8 @@ interface Options {
 }
 
 export const run: Run<Options> = async ({ args: [workflow = ''], options, out, sources }) => {
-  const waitMs = typeof options.wait === 'string' ? milliseconds(options.wait, '--wait') : undefined
-  const delayMs = options.delay === undefined ? undefined : milliseconds(options.delay, '--delay')
+  const waitMs = durationOption(options.wait === true ? undefined : options.wait, '--wait')
+  const delayMs = durationOption(options.delay, '--delay')
   const priority = wholeNumber(options.priority, '--priority')
   const input = await readJson(options.input, sources.cwd)
   const { client } = reach(sources, options.wait === undefined ? {} : { patientMs: 30_000 })
