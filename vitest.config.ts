@@ -44,7 +44,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['packages/engine/test/e2e/**/*.test.ts'],
           exclude: outside,
-          globalSetup: ['scripts/built.ts'],
+          globalSetup: ['scripts/built.ts', 'scripts/postgres.ts'],
           testTimeout: 240_000,
           hookTimeout: 240_000,
         },

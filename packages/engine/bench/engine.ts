@@ -6,7 +6,8 @@ import type { AnyWorkflow } from '../src/executor/context.ts'
 import { systemPorts } from '../src/kernel/ports.ts'
 import type { ExecutorPort } from '../src/model/work.ts'
 import type { Opened } from '../src/orchestrator/open.ts'
-import { openOnPostgres, openOnSqlite } from '../src/orchestrator/open.ts'
+import { openOnPostgres } from '../src/orchestrator/open-postgres.ts'
+import { openOnSqlite } from '../src/orchestrator/open.ts'
 
 export const ports = systemPorts()
 

@@ -9,10 +9,16 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Level } from '../kernel/log.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
+import type { StoreAt } from '../model/store-at.ts'
 
 export interface Config {
-  /** The SQLite file that `serve`, `migrate` and `doctor --after-restore` open. */
+  /** The SQLite file that `serve`, `migrate` and `doctor --after-restore` open, where no database is named. */
   readonly file: string
+  /** The PostgreSQL database that they open instead. */
+  readonly database: string | null
+  /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
+  readonly databaseListen: string | null
+  readonly databaseConnections: number
   /** Where clients and executors find the server. */
   readonly url: string
   readonly host: string
@@ -64,8 +70,23 @@ const secret = {
   secret: true,
 } as const
 
+const postgres = {
+  schema: z.url({ protocol: /^postgres(ql)?$/ }),
+  expected: 'a URL such as postgres://user@host/database',
+  fallback: null,
+  // it may carry a password
+  secret: true,
+} as const
+
 const items: Readonly<Record<Name, Item>> = {
   file: { schema: text, expected: 'a path', fallback: '.leasehold/leasehold.db' },
+  database: postgres,
+  databaseListen: postgres,
+  databaseConnections: {
+    schema: z.coerce.number().int().min(2),
+    expected: 'a whole number of 2 or more',
+    fallback: 10,
+  },
   url: {
     schema: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
     expected: 'an address such as http://127.0.0.1:7400',
@@ -100,6 +121,17 @@ const setting = (name: keyof Settings): Item => ({
   expected: name.endsWith('Ms') ? aDuration : 'a number of 0 or more',
   fallback: defaults[name],
 })
+
+/** The store that the configuration names. */
+export const storeOf = ({
+  file,
+  database,
+  databaseListen,
+  databaseConnections,
+}: Config): StoreAt =>
+  database === null
+    ? { file }
+    : { database, listen: databaseListen, connections: databaseConnections }
 
 export interface Value {
   readonly name: string

@@ -15,7 +15,7 @@ interface Around {
 
 /** Flags that are settings, by the names that they have in the configuration. */
 const SETTINGS = [
-  'config', 'file', 'url', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs',
+  'config', 'file', 'database', 'url', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs',
 ] // prettier-ignore
 
 export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command => {
@@ -95,8 +95,13 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--log-level <level>', 'debug, info, warn or error')
 
   program.commandsGroup('Processes:')
-  command('serve', 'the server, on a SQLite file', () => import('./commands/serve.ts'))
+  command(
+    'serve',
+    'the server, on a SQLite file or PostgreSQL',
+    () => import('./commands/serve.ts'),
+  )
     .option('--file <path>', 'SQLite file')
+    .option('--database <url>', 'PostgreSQL database instead (better: LEASEHOLD_DATABASE)')
     .option('--host <host>', 'address to listen on')
     .option('--port <port>', 'port to listen on; 0 takes a free one')
     .option('--token <token>', 'token that callers must show')
@@ -118,10 +123,11 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
 
   command(
     'migrate',
-    'bring a SQLite file to this program’s schema',
+    'bring a store to this program’s schema',
     () => import('./commands/migrate.ts'),
   )
     .option('--file <path>', 'SQLite file')
+    .option('--database <url>', 'PostgreSQL database instead (better: LEASEHOLD_DATABASE)')
     .option('--json', 'print JSON')
 
   program.commandsGroup('Runs:')
@@ -246,7 +252,8 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     ),
   )
     .option('--file <path>', 'SQLite file, with --after-restore')
-    .option('--after-restore', 'raise the generation of a restored file that nobody owns')
+    .option('--database <url>', 'PostgreSQL database instead, with --after-restore')
+    .option('--after-restore', 'raise the generation of a restored store')
   command(
     'config',
     'the configuration in force, with where each value comes from',

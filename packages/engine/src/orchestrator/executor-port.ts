@@ -237,8 +237,9 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
     },
 
     async renew(request): Promise<RenewAnswer> {
-      const answer = await engine.store.run((tx) =>
-        renew(tx, request.session, request.status, request.draining, request.letGo),
+      const answer = await engine.store.run(
+        (tx) => renew(tx, request.session, request.status, request.draining, request.letGo),
+        'urgent',
       )
       if (!answer.ok) {
         forget(request.session)

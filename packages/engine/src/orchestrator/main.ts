@@ -1,16 +1,18 @@
 // Where a server is put together: the store, the engine with its loops, the handler and the socket; and the two things
-// that are done to a file while nobody serves it. It chooses the database, so nothing else has to know which.
+// that are done to a store by hand. It chooses the database, so nothing else has to know which.
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
+import type { StoreAt } from '../model/store-at.ts'
+import { nameOf } from '../model/store-at.ts'
 import type { Migrated } from '../store/migrate.ts'
 import { migrateSqlite } from '../store/migrate.ts'
 import { own } from '../store/owner.ts'
-import type { SqliteStore } from '../store/sqlite.ts'
 import { openSqlite } from '../store/sqlite.ts'
+import type { Store } from '../store/store.ts'
 import { afterRestore } from '../transitions/end-session.ts'
 import type { Token } from './gate.ts'
 import type { Opened } from './open.ts'
@@ -19,7 +21,7 @@ import type { Listening } from './server.ts'
 import { serve } from './server.ts'
 
 export interface ServerConfig {
-  readonly file: string
+  readonly store: StoreAt
   readonly host: string
   readonly port: number
   readonly tokens: readonly Token[]
@@ -32,15 +34,14 @@ export interface ServerConfig {
 export interface RunningServer {
   readonly url: string
   readonly opened: Opened
-  /** Refuses what comes, lets what is in flight finish, and closes the file. A second call gets the first one's promise. */
+  /** Refuses what comes, lets what is in flight finish, and closes the store. A second call gets the first one's promise. */
   stop(): Promise<void>
 }
 
-/** Opens the file and listens; when either cannot be done, nothing is left open. */
+/** Opens the store and listens; when either cannot be done, nothing is left open. */
 export const startServer = async (config: ServerConfig): Promise<RunningServer> => {
-  const { file, ports, settings } = config
-  makeFolder(file)
-  const opened = await openOnSqlite({ file, ports, settings })
+  const { store, ports, settings } = config
+  const opened = await open(store, ports, settings)
   let listening: Listening
   try {
     const page = dashboardPage()
@@ -57,7 +58,7 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
     throw error
   }
   const { url } = listening
-  ports.log.info('server.started', { url, file, pid: process.pid })
+  ports.log.info('server.started', { url, store: nameOf(store), pid: process.pid })
   let stopped: Promise<void> | null = null
   const stop = async (): Promise<void> => {
     await listening.close()
@@ -67,34 +68,63 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
   return { url, opened, stop: () => (stopped ??= stop()) }
 }
 
-/** Brings a file to the newest schema; refused while somebody owns it. */
-export const migrateFile = async (file: string, ports: Ports): Promise<Migrated> => {
-  makeFolder(file)
-  return withFile(file, ports, (store) => migrateSqlite(store.db, ports.time.now()))
-}
-
-/** After a restore from a backup: holders from before it are never honoured again. */
-export const raiseGenerationOf = async (file: string, ports: Ports): Promise<number> => {
-  if (!existsSync(file))
-    throw new Fault('store_unavailable', `there is no file ${file}; name the restored one`, {
-      retryable: false,
-    })
-  return withFile(file, ports, async (store) => {
-    migrateSqlite(store.db, ports.time.now())
-    return (await store.run((tx) => afterRestore(tx))).generation
+const open = async (at: StoreAt, ports: Ports, settings: Settings): Promise<Opened> => {
+  if ('file' in at) {
+    makeFolder(at.file)
+    return openOnSqlite({ file: at.file, ports, settings })
+  }
+  // a server on a file never loads what speaks to PostgreSQL
+  const { openOnPostgres } = await import('./open-postgres.ts')
+  const { database: url, listen, connections } = at
+  return openOnPostgres({
+    url,
+    ports,
+    settings,
+    ...(listen ? { listenUrl: listen } : {}),
+    ...(connections === undefined ? {} : { connections }),
   })
 }
 
-const withFile = async <T>(
-  file: string,
+/** Brings a store to the newest schema; a file is refused while somebody owns it. */
+export const migrateStore = async (at: StoreAt, ports: Ports): Promise<Migrated> => {
+  if ('file' in at) makeFolder(at.file)
+  return withStore(at, ports, async (_store, migrated) => migrated)
+}
+
+/** After a restore from a backup: holders from before it are never honoured again. */
+export const raiseGenerationOf = async (at: StoreAt, ports: Ports): Promise<number> => {
+  if ('file' in at && !existsSync(at.file))
+    throw new Fault('store_unavailable', `there is no file ${at.file}; name the restored one`, {
+      retryable: false,
+    })
+  return withStore(
+    at,
+    ports,
+    async (store) => (await store.run((tx) => afterRestore(tx))).generation,
+  )
+}
+
+/** Opens a store, migrated, for one thing that is done to it. */
+const withStore = async <T>(
+  at: StoreAt,
   ports: Ports,
-  act: (store: SqliteStore) => Promise<T> | T,
+  act: (store: Store, migrated: Migrated) => Promise<T>,
 ): Promise<T> => {
-  const ownership = own(file, `process ${process.pid}`)
-  try {
-    const store = openSqlite(file, ports.time)
+  if ('database' in at) {
+    const { openPostgres, preparePostgres } = await import('../store/postgres.ts')
+    const { timers, random, log } = ports
+    const store = openPostgres({ url: at.database, timers, random, log, connections: 2 })
     try {
-      return await act(store)
+      return await act(store, await preparePostgres(store))
+    } finally {
+      await store.close()
+    }
+  }
+  const ownership = own(at.file, `process ${process.pid}`)
+  try {
+    const store = openSqlite(at.file, ports.time)
+    try {
+      return await act(store, migrateSqlite(store.db, ports.time.now()))
     } finally {
       await store.close()
     }

@@ -9,7 +9,6 @@ import type { ExecutorPort } from '../model/work.ts'
 import { migrateSqlite } from '../store/migrate.ts'
 import type { Ownership } from '../store/owner.ts'
 import { own } from '../store/owner.ts'
-import { openPostgres, preparePostgres } from '../store/postgres.ts'
 import { openSqlite } from '../store/sqlite.ts'
 import { takeOverFile } from '../transitions/end-session.ts'
 import type { Engine } from './engine.ts'
@@ -19,7 +18,6 @@ import type { TransactionVerbs } from './user-transaction.ts'
 import { userTransaction } from './user-transaction.ts'
 import type { Loops } from './upkeep.ts'
 import { startLoops } from './upkeep.ts'
-import { startWakeups } from './wakeups.ts'
 
 export interface OpenOptions {
   /** Path of the database file, or `:memory:`. */
@@ -28,22 +26,6 @@ export interface OpenOptions {
   readonly settings?: Partial<Settings>
   readonly synchronous?: 'FULL' | 'NORMAL' | 'OFF'
   /** The loops pass only when told: for tests that own the clock. */
-  readonly manualLoops?: boolean
-}
-
-export interface OpenPostgresOptions {
-  /** `postgres://…`, as libpq reads it. */
-  readonly url: string
-  /** Where to listen for wake-ups, when `url` leads through a pooler that gives each transaction another connection. */
-  readonly listenUrl?: string
-  readonly ports: Ports
-  readonly settings?: Partial<Settings>
-  /** Connections at most, of which one is kept for renewals. Default 10. */
-  readonly connections?: number
-  /** A schema of the database other than `public`. */
-  readonly schema?: string
-  /** The store's clock is the port's instead of the database's: for tests. */
-  readonly clockOfPorts?: boolean
   readonly manualLoops?: boolean
 }
 
@@ -62,7 +44,8 @@ export interface OpenedFile extends Opened {
   transaction<T>(work: (tx: TransactionVerbs) => T): T
 }
 
-const settingsOf = (given: Partial<Settings>): Settings => {
+/** The settings with their defaults; throws `invalid_config` with all faults. */
+export const settingsOf = (given: Partial<Settings>): Settings => {
   const settings: Settings = { ...defaults, ...given }
   const faults = settingsFaults(settings)
   if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
@@ -113,51 +96,8 @@ export const openOnSqlite = async ({
   }
 }
 
-/** As `openOnSqlite`, on a PostgreSQL database that any number of these share. */
-export const openOnPostgres = async ({
-  url,
-  ports,
-  settings: given = {},
-  listenUrl,
-  clockOfPorts = false,
-  manualLoops = false,
-  ...pool
-}: OpenPostgresOptions): Promise<Opened> => {
-  const settings = settingsOf(given)
-  const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
-  const { timers, random, log, time } = ports
-  const store = openPostgres({
-    url,
-    timers,
-    random,
-    log,
-    ...pool,
-    ...(clockOfPorts ? { time } : {}),
-  })
-  try {
-    await preparePostgres(store)
-    const engine = await openEngine({ store, ports, settings })
-    const opened = started(engine, self, manualLoops)
-    if (manualLoops) return opened
-    const wakeups = startWakeups(engine, {
-      url: listenUrl ?? url,
-      channel: `leasehold_${pool.schema ?? 'public'}`,
-      self,
-    })
-    return {
-      ...opened,
-      async close() {
-        await wakeups.close()
-        await opened.close()
-      },
-    }
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-}
-
-const started = (engine: Engine, self: string, manualLoops: boolean): Opened => {
+/** Starts the loops of an open engine, and its two ways in. */
+export const started = (engine: Engine, self: string, manualLoops: boolean): Opened => {
   const loops = startLoops(engine, manualLoops)
   return {
     engine,

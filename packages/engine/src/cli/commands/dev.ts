@@ -23,7 +23,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
   const portIsGiven = values.some(({ name, origin }) => name === 'port' && origin !== 'default')
   const server = await listening(
     {
-      file: config.file,
+      store: { file: config.file },
       host: '127.0.0.1',
       port: config.port,
       tokens: [],

@@ -1,11 +1,12 @@
 // `leasehold doctor`: looks at a running server from outside and says what is wrong, each with the command that mends it.
-// With --after-restore it raises the generation of a restored file, so that holders from before are never honoured.
+// With --after-restore it raises the generation of a restored store, so that holders from before are never honoured.
 import type { Client } from '../../client/client.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import { messageOf } from '../../kernel/json.ts'
+import { nameOf } from '../../model/store-at.ts'
 import type { Run } from '../call.ts'
 import type { Config } from '../config.ts'
-import { loadConfig } from '../config.ts'
+import { loadConfig, storeOf } from '../config.ts'
 import { exit, exitCodeOf } from '../exit.ts'
 import { span } from '../said.ts'
 import { reach } from '../server.ts'
@@ -26,11 +27,12 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
   if (options.afterRestore) {
     const { config } = loadConfig(sources)
     const { raiseGenerationOf } = await import('../../orchestrator/main.ts')
-    const generation = await raiseGenerationOf(config.file, systemPorts())
-    if (options.json) out.json({ file: config.file, generation })
+    const at = storeOf(config)
+    const generation = await raiseGenerationOf(at, systemPorts())
+    if (options.json) out.json({ store: nameOf(at), generation })
     else
       out.line(
-        `${config.file} is generation ${generation}: holders from before the restore are not honoured`,
+        `${nameOf(at)} is generation ${generation}: holders from before the restore are not honoured`,
       )
     return exit.ok
   }
@@ -46,7 +48,7 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
       check: 'server',
       ok: false,
       what: messageOf(error),
-      mend: `leasehold serve --file ${config.file} --port ${config.port}`,
+      mend: `leasehold serve${config.database === null ? ` --file ${config.file}` : ''} --port ${config.port}`,
     })
   }
   if (code === exit.ok)

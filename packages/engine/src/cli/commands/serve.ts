@@ -1,8 +1,9 @@
-// `leasehold serve`: the server, on a SQLite file, until it is told to stop.
+// `leasehold serve`: the server, on a SQLite file or a PostgreSQL database, until it is told to stop.
 import { systemPorts } from '../../kernel/ports.ts'
+import { nameOf } from '../../model/store-at.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
-import { loadConfig } from '../config.ts'
+import { loadConfig, storeOf } from '../config.ts'
 import { exit } from '../exit.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
@@ -11,8 +12,9 @@ import { tokensOf } from '../tokens.ts'
 export const run: Run = async ({ out, sources }) => {
   const { config } = loadConfig(sources)
   const ports = systemPorts(processLog(config.logLevel))
+  const store = storeOf(config)
   const server = await startServer({
-    file: config.file,
+    store,
     host: config.host,
     port: config.port,
     tokens: tokensOf(config),
@@ -21,7 +23,7 @@ export const run: Run = async ({ out, sources }) => {
     // what it has answered stays; a process that has been wrong once is not asked again
     onDefect: () => void setTimeout(() => process.exit(exit.failed), 100),
   })
-  out.line(`leasehold serves ${config.file} at ${server.url}`)
+  out.line(`leasehold serves ${nameOf(store)} at ${server.url}`)
   const code = await untilStopped(() => server.stop(), out)
   process.exit(code)
 }

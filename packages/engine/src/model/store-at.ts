@@ -1,0 +1,19 @@
+// Where a store is, as configuration names it.
+/** A SQLite file, which one process owns, or a PostgreSQL database, which any number of them share. */
+export type StoreAt =
+  | { readonly file: string }
+  | {
+      /** `postgres://…`, as libpq reads it. */
+      readonly database: string
+      /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
+      readonly listen?: string | null
+      /** Connections at most, of which one is kept for renewals. Default 10. */
+      readonly connections?: number
+    }
+
+/** The store as people name it: no password is shown. */
+export const nameOf = (store: StoreAt): string => {
+  if ('file' in store) return store.file
+  const url = new URL(store.database)
+  return `${url.protocol}//${url.host}${url.pathname}`
+}

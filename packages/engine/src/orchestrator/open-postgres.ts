@@ -1,0 +1,70 @@
+// Opens an engine on a PostgreSQL database, which any number of processes share: brings it to the newest schema, starts the
+// loops, and listens for what the others do.
+import { hostname } from 'node:os'
+import type { Ports } from '../kernel/ports.ts'
+import type { Settings } from '../model/settings.ts'
+import { openPostgres, preparePostgres } from '../store/postgres.ts'
+import { openEngine } from './engine.ts'
+import type { Opened } from './open.ts'
+import { settingsOf, started } from './open.ts'
+import { startWakeups } from './wakeups.ts'
+
+export interface OpenPostgresOptions {
+  /** `postgres://…`, as libpq reads it. */
+  readonly url: string
+  /** Where to listen for wake-ups, when `url` leads through a pooler that gives each transaction another connection. */
+  readonly listenUrl?: string
+  readonly ports: Ports
+  readonly settings?: Partial<Settings>
+  /** Connections at most, of which one is kept for renewals. Default 10. */
+  readonly connections?: number
+  /** A schema of the database other than `public`. */
+  readonly schema?: string
+  /** The store's clock is the port's instead of the database's: for tests. */
+  readonly clockOfPorts?: boolean
+  readonly manualLoops?: boolean
+}
+
+/** Throws a Fault or `invalid_config` with a sentence when the database or a setting cannot be used; nothing is left open then. */
+export const openOnPostgres = async ({
+  url,
+  ports,
+  settings: given = {},
+  listenUrl,
+  clockOfPorts = false,
+  manualLoops = false,
+  ...pool
+}: OpenPostgresOptions): Promise<Opened> => {
+  const settings = settingsOf(given)
+  const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
+  const { timers, random, log, time } = ports
+  const store = openPostgres({
+    url,
+    timers,
+    random,
+    log,
+    ...pool,
+    ...(clockOfPorts ? { time } : {}),
+  })
+  try {
+    await preparePostgres(store)
+    const engine = await openEngine({ store, ports, settings })
+    const opened = started(engine, self, manualLoops)
+    if (manualLoops) return opened
+    const wakeups = startWakeups(engine, {
+      url: listenUrl ?? url,
+      channel: `leasehold_${pool.schema ?? 'public'}`,
+      self,
+    })
+    return {
+      ...opened,
+      async close() {
+        await wakeups.close()
+        await opened.close()
+      },
+    }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
