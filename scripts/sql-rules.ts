@@ -38,7 +38,7 @@ const notPortable: [RegExp, string][] = [
   [/\bcreate\s+type\b|\bas\s+enum\b/i, 'states are text with a check, not an enum type'],
   [/\bpg_(try_)?advisory\w*/i, 'no advisory locks: the row is the lock'],
   [/\bcreate\s+(or\s+replace\s+)?(function|procedure)\b|\$\$/i, 'no stored functions'],
-  [/\bpg_notify\s*\(|^\s*(notify|listen)\s/i, 'wake-ups go through the waker port'],
+  [/\bpg_notify\s*\(|^\s*(notify|listen)\s/i, 'wake-ups go through store/notifications.ts'],
   [/\b(boolean|bool)\b/i, 'no boolean columns: an instant says it, and since when'],
   [/\w::\w|\)::\w/, 'write cast(x as type), which both databases read'],
 ]

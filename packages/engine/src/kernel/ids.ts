@@ -1,12 +1,12 @@
-// Ids: a noun, nine characters of time, three of a counter, eight of chance. They sort by the time of their making
-// within one process, carry what they name, and cost no draw of their own (PERF: a start makes two).
+// Ids: a noun, nine characters of time, three of a counter, seven of chance. They sort by the time of their making
+// within one process and carry what they name. Each costs one number from the port, since a start makes two.
 import type { Random } from './random.ts'
 import type { Time } from './time.ts'
 
-export type Noun = 'run' | 'ses' | 'cmd' | 'sig' | 'ord' | 'evt' | 'req' | 'own'
+export type Noun = 'run' | 'ses' | 'cmd' | 'sig' | 'ord' | 'own'
 
 export interface Ids {
-  /** A new id such as `run_0k3v1hm2s001c4u8t1qg`. */
+  /** A new id such as `run_0k3v1hm2s001c4u8t1q`. */
   next(noun: Noun): string
 }
 

@@ -12,7 +12,7 @@ export interface Recorder {
 
 const TOGETHER_MS = 1_000
 
-/** `at once`: each pass is written by itself, for tests that own the clock. */
+/** `atOnce`: each pass is written by itself, for tests that own the clock. */
 export const makeRecorder = (
   upkeep: Pick<Upkeep, 'ports' | 'store'>,
   atOnce: boolean,

@@ -1,5 +1,5 @@
 // What a move table is: the states of a noun and every way from one to another, as data. The table feeds the writers,
-// the CHECK lists, the exhaustive tests, docs/states.md, the simulator's checker and the dashboard's labels.
+// the exhaustive tests and docs/states.md; the CHECK lists of the schema say the same and are tested against it.
 import { Defect } from '../kernel/errors.ts'
 
 interface Move<S extends string> {

@@ -1,5 +1,5 @@
-// What passes between an executor and the engine: a claim's answer, what an attempt writes, and what it is told. The
-// three ways in (database, HTTP, WebSocket) carry exactly these.
+// What passes between an executor and the engine: a claim's answer, what an attempt writes, and what it is told. Every
+// way in, direct or over HTTP, carries exactly these.
 import type { Refusal } from '../kernel/outcome.ts'
 import type { FirstReason } from './attempt.ts'
 import type { Definition } from './definition.ts'
