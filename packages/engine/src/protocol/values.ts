@@ -1,6 +1,6 @@
 // The small pieces that many shapes are made of: ids, names, instants, JSON values.
 import * as z from 'zod'
-import { waitKinds } from '../model/run.ts'
+import { runMachine, waitKinds } from '../model/run.ts'
 
 const LONE_OR_CONTROL =
   /[\u0000-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
@@ -28,16 +28,7 @@ export const jsonText = z.string().nullable().describe('JSON text')
 /** A member that may be left out, or be null. */
 export const maybe = <T extends z.ZodType>(shape: T) => shape.nullable().exactOptional()
 
-export const status = z.enum([
-  'queued',
-  'running',
-  'waiting',
-  'paused',
-  'canceling',
-  'succeeded',
-  'failed',
-  'canceled',
-])
+export const status = z.enum(runMachine.states)
 export const waitOn = z.enum(waitKinds)
 
 /** Numbers in a query string. */

@@ -1,5 +1,6 @@
 // A run's row as people see it: names in camelCase, JSON decoded, and what follows from the row worked out.
 import { decode } from '../kernel/json.ts'
+import type { AttemptEnd } from '../model/attempt.ts'
 import type { EntryKind } from '../model/work.ts'
 import { isHeld } from '../model/run.ts'
 import type { Run } from '../model/run.ts'
@@ -73,17 +74,8 @@ export interface AttemptView {
   readonly session: string
   readonly leasedAt: number
   readonly endedAt: number | null
-  readonly end:
-    | 'held'
-    | 'completed'
-    | 'failed'
-    | 'suspended'
-    | 'handed_back'
-    | 'expired'
-    | 'lost'
-    | 'canceled'
-    | 'stale'
-    | 'revoked'
+  /** `held` while it lasts. */
+  readonly end: AttemptEnd | 'held'
   readonly reason: string | null
   readonly note: string | null
   readonly firstReason: string | null
