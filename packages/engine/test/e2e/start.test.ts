@@ -1,11 +1,11 @@
-// `npm start` as a person has it: the example through stops and kills, Ctrl-C, a second one beside it.
+// `npm start` as a person has it: the example through stops and kills, Ctrl-C, a second one beside it, one after a crash.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Process } from './processes.ts'
-import { isGone, start } from './processes.ts'
+import { isGone, start, until } from './processes.ts'
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
@@ -56,4 +56,21 @@ test('npm start completes its example through SIGTERM and SIGKILL, serves the pa
   process.kill(-shown.pid, 'SIGINT')
   expect(await shown.ended).toBe(0)
   expect(processes().filter((pid) => !isGone(pid))).toEqual([])
+})
+
+test('npm start after a crash of itself stops what it left, and ends by itself with --once', async () => {
+  const { npmStart, processes } = prepared()
+  const few = ['--runs', '10']
+  const first = npmStart(...few)
+  await first.line('the server stays up at')
+  const [script = 0, ...left] = processes()
+  process.kill(script, 'SIGKILL')
+  await first.ended
+  expect(left.some((pid) => !isGone(pid))).toBe(true)
+
+  const again = npmStart(...few, '--once')
+  expect(await again.ended, again.out() + again.err()).toBe(0)
+  expect(again.out()).toContain('of an earlier start still runs; stopping it')
+  expect(again.out()).toContain(CHECKED)
+  await until(() => [...left, ...processes()].every(isGone))
 })
