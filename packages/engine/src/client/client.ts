@@ -17,9 +17,11 @@ import { follow } from './follow.ts'
 export interface ConnectOptions {
   /** The server's root, such as `http://127.0.0.1:7400`. */
   readonly url: string
+  /** What the server asks for. Default: none; a server without tokens answers only its own machine. */
   readonly token?: string
   /** Who acts, as the events of the runs will name it. Default `client`. */
   readonly actor?: string
+  /** Default: the platform's. */
   readonly fetch?: Fetch
   readonly timers?: Timers
   readonly random?: Random
@@ -96,10 +98,14 @@ export interface Client {
     workflow: W | W['name'],
     items: readonly ({ readonly input: InputOf<W> } & StartOptions)[],
   ): Promise<readonly BulkAnswer[]>
+  /** All that is known of a run; throws `not_found`. */
   get(run: string): Promise<RunDetail>
   list(query?: SentQueryOf<Routes['listRuns']>): Promise<AnswerOf<Routes['listRuns']>>
+  /** How many runs there are of each status. */
   counts(): Promise<AnswerOf<Routes['countRuns']>['counts']>
+  /** Why a run does not run, the binding condition first. */
   explain(run: string): Promise<Explanation>
+  /** A page of recorded outcomes, in the order in which the function received them. */
   journal(
     run: string,
     query?: SentQueryOf<Routes['readJournal']>,
@@ -119,24 +125,31 @@ export interface Client {
     name: string,
     options?: FollowOptions,
   ): AsyncIterable<{ readonly seq: number; readonly at: number; readonly data: unknown }>
+  /** Sends a named message, kept until it is taken; with an `id` of the sender's a repeat is dropped. */
   signal(
     run: string,
     name: string,
     payload?: unknown,
     options?: { readonly id?: string },
   ): Promise<AnswerOf<Routes['signalRun']>>
+  /** At once where nobody holds the run, else by its holder within a grace. */
   cancel(run: string, reason?: string): Promise<AnswerOf<Routes['cancelRun']>>
+  /** At once where nobody holds the run, else at the next end of a step. */
   pause(run: string, why?: string): Promise<AnswerOf<Routes['pauseRun']>>
   resume(run: string): Promise<AnswerOf<Routes['resumeRun']>>
+  /** Starts a run that has ended again, as a new one: from the beginning, or keeping what stands before the step `from`. */
   retry(
     run: string,
     options?: { readonly from?: string; readonly version?: string },
   ): Promise<AnswerOf<Routes['retryRun']>>
+  /** Takes a run from its holder, so that another can claim it at once. */
   handBack(run: string, reason?: string): Promise<AnswerOf<Routes['handBackRun']>>
+  /** Moves a run that nobody holds to another version of its workflow. */
   moveTo(run: string, version: string): Promise<AnswerOf<Routes['moveRun']>>
   approvals(
     query?: SentQueryOf<Routes['listApprovals']>,
   ): Promise<AnswerOf<Routes['listApprovals']>>
+  /** Decides an approval, once; `already_decided` tells of the first decision. Its id is `run:key`. */
   approve(
     approval: string,
     options?: { readonly reason?: string; readonly payload?: unknown },
@@ -148,6 +161,7 @@ export interface Client {
   executors(): Promise<AnswerOf<Routes['listExecutors']>['executors']>
   slots(): Promise<AnswerOf<Routes['listSlots']>['slots']>
   slot(key: string): Promise<AnswerOf<Routes['getSlot']>>
+  /** An operator's value of a limit, which beats the code's; null gives it back to the code. */
   setSlot(
     key: string,
     value: number | null,
@@ -155,9 +169,11 @@ export interface Client {
   ): Promise<AnswerOf<Routes['setSlot']>>
   queues(): Promise<AnswerOf<Routes['listQueues']>['queues']>
   pauses(): Promise<AnswerOf<Routes['listPauses']>['pauses']>
+  /** Stops claims from a queue or of a workflow, until an instant or until `resumeLine`. */
   pauseLine(line: SentBodyOf<Routes['pauseLine']>): Promise<AnswerOf<Routes['pauseLine']>>
   resumeLine(kind: 'queue' | 'workflow', name: string): Promise<AnswerOf<Routes['resumeLine']>>
   workflows(): Promise<AnswerOf<Routes['listWorkflows']>['workflows']>
+  /** The version on which new runs start. */
   setCurrentVersion(
     workflow: string,
     version: string,

@@ -17,14 +17,19 @@ import type { TransactionVerbs } from '../orchestrator/user-transaction.ts'
 export interface EmbeddedOptions {
   /** Path of the database file. One process owns it; a second one is refused with a sentence. */
   readonly file: string
+  /** What its executor drives. */
   readonly workflows: readonly AnyWorkflow[]
   /** Runs at once by slot class. Default `{ default: 10 }`. */
   readonly slots?: Readonly<Record<string, number>>
+  /** Labels that its executor has. Default: none. */
   readonly labels?: readonly string[]
+  /** Numbers of the engine that differ from their defaults. */
   readonly settings?: Partial<Settings>
+  /** Default: silent. */
   readonly log?: Log
 }
 
+/** The engine of this process, with all that a client can do. */
 export interface Embedded extends Client {
   readonly executor: Executor
   /** Starts, signals or cancels inside a transaction of the caller's own; `work` must be synchronous. */

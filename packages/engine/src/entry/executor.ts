@@ -11,8 +11,10 @@ export interface RemoteExecutorOptions extends Omit<
   ExecutorOptions,
   'port' | 'ports' | 'renewals'
 > {
+  /** The server's root, such as `http://127.0.0.1:7400`. */
   readonly url: string
   readonly token?: string
+  /** Default: silent. */
   readonly log?: Log
   /** How long the main loop may hang while its lease is still renewed. Default 60 s. */
   readonly stallLimitMs?: number

@@ -22,9 +22,11 @@ export interface StepArgument {
 }
 
 export interface StepOptions<O = unknown> {
+  /** Default: the workflow's `stepRetry`, else 3 tries, 1 s doubling to 5 min. */
   readonly retry?: RetryPolicy
-  /** Limit of one try. */
+  /** Limit of one try. Default: none. */
   readonly timeout?: Duration
+  /** Checks the result before it is recorded; one that does not fit fails the step as `invalid_output`. */
   readonly output?: Schema<unknown, O>
   /** Whether an error is worth another try. Default: all but `FatalError`. */
   readonly retryIf?: (error: unknown) => boolean
@@ -34,7 +36,9 @@ export type SignalResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly timedOut: true }
 
 export interface ApprovalOptions {
+  /** The question, as people will read it. */
   readonly prompt: string
+  /** JSON that is shown beside the question. */
   readonly data?: unknown
   /** Who may decide; empty means anyone. */
   readonly deciders?: readonly string[]
@@ -47,7 +51,9 @@ export type Decision<T = unknown> =
       readonly decision: 'approved' | 'denied'
       readonly by: string
       readonly reason: string | null
+      /** Milliseconds since the epoch, on the store's clock. */
       readonly at: number
+      /** What the decider added. */
       readonly payload: T | null
     }
   | { readonly decision: 'lapsed' }
@@ -55,10 +61,15 @@ export type Decision<T = unknown> =
 export interface ChildOptions {
   /** Name of this child among the run's steps. Default: the workflow's name. */
   readonly as?: string
+  /** Default: this run's owner. */
   readonly owner?: string
+  /** Default: the queue of the child's workflow. */
   readonly queue?: string
+  /** Labels that its executor must have, beside those of its workflow. */
   readonly labels?: readonly string[]
+  /** -100 to 100, higher first. Default 0. */
   readonly priority?: number
+  /** Names the child among its owner's runs of this workflow; one in use is refused as `key_reused`. */
   readonly key?: string
   /** What becomes of the child when this run ends. Awaited: `cancel`; else `detach`. */
   readonly onParentEnd?: 'cancel' | 'detach'
@@ -96,6 +107,7 @@ export interface Context {
   step<I, O>(task: Task<I, O>, input: I, options?: { readonly as?: string }): Promise<O>
   /** Waits without an executor, for a time on the store's clock. */
   sleep(name: string, duration: Duration): Promise<void>
+  /** As `sleep`, until an instant: a date, or milliseconds since the epoch. */
   sleepUntil(name: string, instant: number | Date): Promise<void>
   /** Takes the next signal of this name; one that came before is kept. */
   signal<T = unknown>(
@@ -155,9 +167,11 @@ export interface Context {
   now(): number
   /** The same on replay: seeded by run and scope. */
   random(): number
+  /** The same on replay; version 4 in form. */
   uuid(): string
   /** Written once, not again on replay. */
   log(message: string, facts?: Facts): void
+  /** Shown by the API and the command line; a run has one. */
   progress(done: number, total?: number, note?: string): void
 }
 
@@ -166,7 +180,9 @@ export interface WorkflowOptions<I, O> {
   readonly name: string
   /** Declared, never a hash of the source. Default '1'. A run stays on the version it started on. */
   readonly version?: string
+  /** Checks the input: at the start as far as JSON Schema can say it, and whenever the function begins. */
   readonly input?: Schema<unknown, I>
+  /** Checks what the function returns before it is stored. */
   readonly output?: Schema<unknown, O>
   /** Default 'default'. */
   readonly queue?: string
@@ -178,9 +194,9 @@ export interface WorkflowOptions<I, O> {
   readonly retry?: RetryPolicy
   /** Default for its steps. Default: 3 tries, 1 s doubling to 5 min. */
   readonly stepRetry?: RetryPolicy
-  /** The whole run, waits included. */
+  /** The whole run, waits included; past it the run ends `failed`, reason `time_limit`. Default: none. */
   readonly totalLimit?: Duration
-  /** One attempt. */
+  /** One attempt; past it the attempt fails, reason `attempt_deadline`. Default: none. */
   readonly attemptLimit?: Duration
   /** A run that nobody claims within this ends `failed`, reason `not_started`. */
   readonly startBy?: Duration

@@ -60,6 +60,7 @@ export const workflow = <I = unknown, O = unknown>(
   return { name, version, options: full, definition, handler }
 }
 
+/** A step's body with its name and policies: `task('send', async (to: string) => …)`, run by `ctx.step(send, to)`. */
 export const task = <I = void, O = unknown>(
   options: string | TaskOptions<O>,
   body: (input: I, step: StepArgument) => Promise<O> | O,

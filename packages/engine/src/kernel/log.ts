@@ -11,11 +11,12 @@ export interface Log {
 
 const silent = (): void => undefined
 
+/** Says nothing. */
 export const noLog: Log = { debug: silent, info: silent, warn: silent, error: silent }
 
 const ORDER: Readonly<Record<Level, number>> = { debug: 0, info: 1, warn: 2, error: 3 }
 
-/** Writes each line as JSON through `write`; lines below `least` are dropped. */
+/** Writes each line as JSON through `write`, with the instant that `now` gives; lines below `least` are dropped. */
 export const jsonLog = (
   write: (line: string) => void,
   now: () => number,

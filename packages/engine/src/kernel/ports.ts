@@ -18,6 +18,7 @@ export interface Ports {
   readonly log: Log
 }
 
+/** The real clock, timers, chance and ids, with a log; silent without one. */
 export const systemPorts = (log: Log = noLog): Ports => ({
   time: systemTime,
   timers: systemTimers,

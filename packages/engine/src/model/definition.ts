@@ -7,8 +7,9 @@ import type { LimitMode } from './slots.ts'
 export interface LimitDeclaration {
   /** The limit's key; `{path.in.input}` parts are filled from the run's input, as in `customer:{customerId}`. */
   readonly key: string
+  /** Units that runs may hold at once; an operator's own value beats it. */
   readonly value: number
-  /** Default `while_held`. */
+  /** `while_held`: only while it is queued or driven; `whole_run`: also while it sleeps or waits. Default `while_held`. */
   readonly mode?: LimitMode
   /** What a start from outside meets at a full limit. Default `queue`. */
   readonly policy?: 'queue' | 'reject'

@@ -2,6 +2,7 @@
 export interface Settings {
   /** How long a session may drive what it holds after its last renewal. */
   readonly leaseMs: number
+  /** How often an executor renews its session's lease; 2.5 times must fit into `leaseMs`. */
   readonly renewMs: number
   /** How often the sweeps that take back and enforce limits look. */
   readonly sweepMs: number
@@ -9,29 +10,45 @@ export interface Settings {
   readonly pollMs: number
   /** How long after a limit the store ends the attempt, whatever its body does. */
   readonly limitGraceMs: number
+  /** How long the holder of a canceled run may take to settle before the store ends its attempt. */
   readonly cancelGraceMs: number
   /** Losses in a row without a new entry that end a run. */
   readonly lossesMax: number
   /** Losses in a row after which only an empty session may claim the run. */
   readonly lossesSuspect: number
+  /** Hand-backs in a row without a new entry that pause a run (`no_progress`). */
   readonly handBacksMax: number
+  /** Delay after the second hand-back in a row; doubles with each one more, up to `handBackDelayMaxMs`. */
   readonly handBackDelayMs: number
   readonly handBackDelayMaxMs: number
+  /** How deep runs may be nested as children of children; a run without a parent is at depth 0. */
   readonly depthMax: number
+  /** Children that one run may start in all. */
   readonly childrenMax: number
+  /** Bytes of one payload as JSON text: an input, a result, a signal, a decision. */
   readonly payloadMax: number
+  /** Bytes of all outcomes in one run's journal. */
   readonly journalMax: number
+  /** Entries of one run's journal. */
   readonly entriesMax: number
+  /** Bytes of journal that come with a claim; what is longer is fetched by pages. */
   readonly claimJournalMax: number
+  /** Unread signals of one run, and their bytes together. */
   readonly signalsMax: number
   readonly signalBytesMax: number
+  /** Runs that one owner may have at once, where no operator has set another value. */
   readonly ownerLimit: number
+  /** Deadline of an approval that is recorded without one. */
   readonly approvalMs: number
+  /** How long the answer under an `Idempotency-Key` is kept for a repeat. */
   readonly commandMs: number
+  /** How long ended runs, ended sessions and notices are kept. */
   readonly retentionMs: number
+  /** How long after it could have begun an unclaimed run becomes a notice. */
   readonly startOverdueMs: number
 }
 
+/** The settings where nobody says otherwise. */
 export const defaults: Settings = {
   leaseMs: 30_000,
   renewMs: 10_000,

@@ -53,6 +53,7 @@ export interface Handler {
 const BULK_MAX = 64 * 1024 ** 2
 const ENVELOPE = 64 * 1024
 
+/** The server of an engine without its socket: give requests to `fetch`, and call `stop` at the end. */
 export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handler => {
   const { ports, settings } = engine
   const stopping = new AbortController()

@@ -26,12 +26,15 @@ import type { RunView } from './inspect.ts'
 import { inspect } from './inspect.ts'
 
 export interface TestEngineOptions {
+  /** What its executors drive. */
   readonly workflows: readonly AnyWorkflow[]
   /** Chance and ids come from it; the same seed gives the same test. Default 1. */
   readonly seed?: number
   /** The clock's start. Default 2026-01-01T00:00:00Z. */
   readonly now?: number
+  /** Default 1. */
   readonly executors?: number
+  /** Leases never run out here, whatever is said of them: an executor ends by `crash` and `crashAt`. */
   readonly settings?: Partial<Settings>
   readonly executor?: Partial<
     Pick<
@@ -39,6 +42,7 @@ export interface TestEngineOptions {
       'slots' | 'queues' | 'labels' | 'maxChainDepth' | 'drainMs' | 'abortGraceMs'
     >
   >
+  /** Default: silent. */
   readonly log?: Log
 }
 
@@ -59,6 +63,7 @@ export interface TestEngine {
   readonly engine: Engine
   readonly clock: VirtualClock
   readonly executors: readonly Executor[]
+  /** Starts a run and gives its id; throws the refusal where it was refused. */
   start<I>(
     workflow: Workflow<I, unknown> | string,
     input: I,
@@ -72,12 +77,14 @@ export interface TestEngine {
   settle(): Promise<void>
   /** Moves time on, stopping at each instant at which something is due. */
   advance(duration: Duration): Promise<void>
+  /** The run as it stands; throws `not_found`. */
   get(run: string): Promise<RunView>
   journal(run: string): Promise<Entry[]>
   attempts(
     run: string,
   ): Promise<{ attempt: number; session: string; end: string; reason: string | null }[]>
   signal(run: string, name: string, payload?: unknown, id?: string): Promise<void>
+  /** `key` names the approval within its run, as its function does. */
   approve(run: string, key: string, options?: { by?: string; payload?: unknown }): Promise<void>
   deny(run: string, key: string, options?: { by?: string; reason?: string }): Promise<void>
   cancel(run: string, reason?: string): Promise<void>
