@@ -48,7 +48,14 @@ it('PERF no statement of the hot path, and none that is asked each second, reads
       end: { kind: 'suspend', keys: ['late'] },
     }),
   ])
-  await session.renew({ held: { claim: session.claimNo, digest: '' } })
+  const chained = await session.claim(1)
+  for (const run of chained)
+    await session.end(run, { kind: 'hand_back', reason: 'chain', toEnd: true, ifWaiting: ['w'] })
+  await session.renew({
+    held: { claim: session.claimNo, digest: '' },
+    letGo: chained.map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' })),
+  })
+  await test.engine.idle()
   test.later(2_000)
   await test.pass()
   await test.kill(session)

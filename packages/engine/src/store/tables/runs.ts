@@ -142,7 +142,7 @@ export const withheldLanes = (except: readonly string[]): Statement<{ lane: stri
 const someQueued = sql<{ lane: string }>(
   'runs.any_queued',
   `select b.lane from {rows $1 as b: lane text} join lanes l on l.lane = b.lane
-    where exists (select 1 from runs r where r.lane = b.lane and r.status = 'queued' and r.suspect_since is null)
+    where (select 1 from runs r where r.lane = b.lane and r.status = 'queued' and r.suspect_since is null order by r.lane, r.rank, r.id limit 1) is not null
       and not exists (select 1 from pauses p
           where (p.until is null or p.until > {now}) and ((p.kind = 'queue' and p.name = l.queue) or (p.kind = 'workflow' and p.name = l.workflow)))
     limit 1`,
