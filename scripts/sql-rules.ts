@@ -11,7 +11,7 @@ const source = 'packages/engine/src/'
 const store = `${source}store/`
 const mover = `${store}move.ts`
 const perDatabase = ['dialect.ts', 'sqlite.ts', 'postgres.ts'].map((name) => store + name)
-const stateColumns = ['status', 'wait_on', 'session', 'attempt', 'ended_at']
+const stateColumns = ['status', 'wait_on', 'session', 'claim', 'leased_at', 'attempt', 'ended_at']
 
 const notPortable: [RegExp, string][] = [
   [
