@@ -6,6 +6,7 @@ import type { ClientBase } from 'pg'
 import { checksum } from '../kernel/digest.ts'
 import { Fault } from '../kernel/errors.ts'
 import { postgresText, sqliteText } from './dialect.ts'
+import { keep } from './keep.ts'
 
 export interface Migration {
   readonly number: number
@@ -83,18 +84,22 @@ export const migrateSqlite = (
   list: readonly Migration[] = migrations(),
 ): Migrated => {
   refuseForeign(
-    db.prepare(`select name from sqlite_master where type = 'table'`).pluck().all() as string[],
+    keep(db.prepare(`select name from sqlite_master where type = 'table'`))
+      .pluck()
+      .all() as string[],
   )
   db.exec(RECORD)
   const left = pending(
-    db.prepare('select number, name, checksum from migrations').all() as Applied[],
+    keep(db.prepare('select number, name, checksum from migrations')).all() as Applied[],
     list,
   )
   for (const each of left) {
     const apply = db.transaction(() => {
       db.exec(sqliteText(each.text))
-      db.prepare(
-        'insert into migrations (number, name, checksum, applied_at) values (?, ?, ?, ?)',
+      keep(
+        db.prepare(
+          'insert into migrations (number, name, checksum, applied_at) values (?, ?, ?, ?)',
+        ),
       ).run(each.number, each.name, checksum(each.text), now)
     })
     apply.immediate()

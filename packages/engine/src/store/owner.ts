@@ -3,6 +3,7 @@
 import Database from 'better-sqlite3'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Fault } from '../kernel/errors.ts'
+import { keep } from './keep.ts'
 
 export interface Ownership {
   release(): void
@@ -12,9 +13,9 @@ export interface Ownership {
 export const own = (file: string, who: string): Ownership => {
   if (file === ':memory:') return { release: () => undefined }
   const side = `${file}.owner`
-  const db = new Database(side, { timeout: 0 })
+  const db = keep(new Database(side, { timeout: 0 }))
   try {
-    db.pragma('journal_mode = DELETE')
+    db.exec('pragma journal_mode = DELETE')
     db.exec('begin exclusive')
   } catch (error) {
     db.close()

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3'
 import { Defect, Fault } from '../kernel/errors.ts'
 import type { Time } from '../kernel/time.ts'
 import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
+import { keep } from './keep.ts'
 import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
 import { UniqueViolation } from './sql.ts'
 import type { Store, Tap } from './store.ts'
@@ -25,9 +26,9 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
   const prepared = new Map<Sql<unknown>, Prepared>()
   const sources = new Set<string>()
   let batches: readonly (readonly object[])[] = []
-  const immediate = db.prepare('begin immediate')
-  const deferred = db.prepare('begin')
-  const commit = db.prepare('commit')
+  const immediate = keep(db.prepare('begin immediate'))
+  const deferred = keep(db.prepare('begin'))
+  const commit = keep(db.prepare('commit'))
   let roundTrips = 0
 
   /** The table through which SQLite reads the items of a batch; its one argument is the batch's place among `batches`. */
@@ -144,12 +145,12 @@ const WIDE = 12
 
 const shaped = (db: Database.Database, sql: Sql<unknown>): Prepared => {
   const text = sqliteText(sql.text)
-  const statement = db.prepare(text)
+  const statement = keep(db.prepare(text))
   if (!statement.reader) return { statement, columns: null }
   const names = statement.columns().map(({ name }) => name)
   const packed = names.length > WIDE && statement.readonly
   const list = names.map((name) => `"${name}"`).join(', ')
-  const read = packed ? db.prepare(`select json_array(${list}) from (${text})`) : statement
+  const read = packed ? keep(db.prepare(`select json_array(${list}) from (${text})`)) : statement
   read.raw(true)
   return {
     statement: read,
@@ -173,16 +174,16 @@ const rowOf = ({ names, empty, packed, of }: Columns, read: Values): unknown => 
 
 const opened = (file: string, options: Options): Database.Database => {
   try {
-    const db = new Database(file, { timeout: 5_000 })
-    db.pragma('journal_mode = WAL')
-    db.pragma(`synchronous = ${options.synchronous ?? 'FULL'}`)
+    const db = keep(new Database(file, { timeout: 5_000 }))
+    db.exec('pragma journal_mode = WAL')
+    db.exec(`pragma synchronous = ${options.synchronous ?? 'FULL'}`)
     // a checkpoint writes each page once, however often it has changed: larger steps write less, and 16 MB bound the log
-    db.pragma('wal_autocheckpoint = 4000')
-    db.pragma('foreign_keys = ON')
-    db.pragma('cache_size = -65536')
-    db.pragma('temp_store = MEMORY')
+    db.exec('pragma wal_autocheckpoint = 4000')
+    db.exec('pragma foreign_keys = ON')
+    db.exec('pragma cache_size = -65536')
+    db.exec('pragma temp_store = MEMORY')
     // a batch is taken for large: it must lead each join, not have an index made for it of the other side's whole history
-    db.pragma('automatic_index = OFF')
+    db.exec('pragma automatic_index = OFF')
     return db
   } catch (error) {
     throw translated(error, file)

@@ -2,6 +2,7 @@
 // which ordinary transitions apply after the commit. Rolled back, it never was.
 import type Database from 'better-sqlite3'
 import { LeaseholdError } from '../kernel/errors.ts'
+import { keep } from './keep.ts'
 import type { OrderKind } from './tables/orders.ts'
 
 export interface PlacedOrder {
@@ -19,7 +20,7 @@ export const inUserTransaction = <T>(
   now: number,
   work: (db: Database.Database, place: (order: PlacedOrder) => void) => T,
 ): T => {
-  const put = db.prepare(PUT)
+  const put = keep(db.prepare(PUT))
   const run = db.transaction((): T => {
     const result = work(
       db,

@@ -47,6 +47,16 @@ describe('waits, from the author’s seat', () => {
       ])
   })
 
+  it('DX-06 an approval without a deadline has the one of the server’s settings', async () => {
+    const w = workflow('w', (ctx) => ctx.approval('c', { prompt: '?' }))
+    t = await testEngine({ workflows: [w], settings: { approvalMs: 60_000 } })
+    const run = await t.start(w, null)
+    await t.until(run, 'waiting:approval')
+    const from = t.clock.time.now()
+    expect(await t.result(run)).toEqual({ decision: 'lapsed' })
+    expect(t.clock.time.now() - from).toBe(60_000)
+  })
+
   it.each([
     ['the signal', { winner: 'signal', value: 'yes' }],
     ['the time', { winner: 'time', value: 'late' }],

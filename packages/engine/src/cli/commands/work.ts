@@ -6,11 +6,10 @@ import { makeExecutor } from '../../executor/executor.ts'
 import type { Executor } from '../../executor/executor.ts'
 import { threadRenewals } from '../../executor/renewal-thread.ts'
 import { codes } from '../../kernel/codes.ts'
-import { errorOf, LeaseholdError } from '../../kernel/errors.ts'
+import { LeaseholdError } from '../../kernel/errors.ts'
 import type { Ports } from '../../kernel/ports.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import { sleep } from '../../kernel/timers.ts'
-import type { ExecutorPort } from '../../model/work.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'
 import { exit, exitCodeOf, tell } from '../exit.ts'
@@ -25,18 +24,8 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
   const ports = systemPorts(processLog(config.logLevel))
   const workflows = await loadWorkflows(module, sources.cwd)
   const token = config.token ?? config.executorToken
-  const http = httpExecutorPort({ url: config.url, token, ports })
-  let refusedLater: (error: LeaseholdError) => void = () => undefined
-  const port: ExecutorPort = {
-    ...http,
-    async register(request) {
-      const answer = await http.register(request)
-      if (!answer.ok) refusedLater(errorOf(answer))
-      return answer
-    },
-  }
-  const executor = makeExecutor({
-    port,
+  const executor: Executor = makeExecutor({
+    port: httpExecutorPort({ url: config.url, token, ports }),
     ports,
     workflows,
     queues: config.queues,
@@ -48,6 +37,10 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
     renewals: threadRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
+    onStopped: (error) => {
+      tell(error, out)
+      void executor.stop().finally(() => process.exit(exitCodeOf(error)))
+    },
   })
   const stopping = new AbortController()
   const starting = started(executor, ports, config.url, stopping.signal)
@@ -65,17 +58,13 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
 
   await starting
   if (!stopping.signal.aborted) {
-    refusedLater = (error) => {
-      tell(error, out)
-      void executor.stop().finally(() => process.exit(exitCodeOf(error)))
-    }
     const names = workflows.map(({ name, version }) => `${name}@${version}`).join(', ')
     out.line(`executor ${executor.status().session ?? ''} works at ${config.url} for ${names}`)
   }
   process.exit(await stopped)
 }
 
-/** Starts, again each second while no server answers; a server that says no is final. */
+/** Starts, again each second while no server answers or the one that does is shutting down; one that says no is final. */
 const started = async (
   executor: Executor,
   ports: Ports,
@@ -88,7 +77,11 @@ const started = async (
       if (!signal.aborted) await executor.start()
       return
     } catch (error) {
-      if (!(error instanceof LeaseholdError) || codes[error.code].kind !== 'fault') throw error
+      if (
+        !(error instanceof LeaseholdError) ||
+        (codes[error.code].kind !== 'fault' && error.code !== 'draining')
+      )
+        throw error
       if (!told) ports.log.warn('server.awaited', { url, error })
       told = true
       await sleep(ports.timers, AGAIN_MS, signal)

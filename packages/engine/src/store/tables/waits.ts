@@ -71,7 +71,7 @@ const put = sql<{ run: string; key: string }>(
    select b.run, b.key, b.seq, b.kind, b.name, b.due_at, b.state, b.result, b.tries, b.error, {now}, case when b.state = 'open' then null else {now} end, b.rev
      from {rows $1 as b: run text, key text, seq int, kind text, name text, due_at bigint, state text, result text, tries int, error text, rev bigint} where true
    on conflict (run, key) do update set due_at = excluded.due_at, state = excluded.state, result = excluded.result, tries = excluded.tries,
-     error = excluded.error, settled_at = coalesce(waits.settled_at, excluded.settled_at), rev = excluded.rev returning run, key`,
+     error = excluded.error, settled_at = case when excluded.settled_at is null then null else coalesce(waits.settled_at, excluded.settled_at) end, rev = excluded.rev returning run, key`,
 )
 /** Writes these waits whole: new ones are inserted, others take their new state. */
 export const putWaits = (
