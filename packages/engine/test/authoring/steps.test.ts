@@ -128,7 +128,7 @@ describe('steps, from the author’s seat', () => {
     const run = await t.start(w, null)
     expect((await t.until(run, 'failed')).error).toMatchObject({
       code: 'step_timeout',
-      message: expect.stringContaining('5000 ms'),
+      message: expect.stringContaining('its limit of 5 s'),
     })
     expect(t.begun(run, 's')).toBe(2)
   })
