@@ -4,6 +4,7 @@
 //   npm run sim -- --plan '{…}'                  a shrunk world again
 //   npm run sim -- --planted NAME|all            hunts planted bugs, each within its budget or --faults
 //   --processes P                                how many play at once (one for each core); changes no figure but the time
+//   --record                                     writes what was said to docs/proof.md
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Kind } from '../packages/engine/test/sim/faults.ts'
@@ -15,6 +16,8 @@ import type { Tally } from '../packages/engine/test/sim/run.ts'
 import { planOf, run } from '../packages/engine/test/sim/run.ts'
 import { shrink } from '../packages/engine/test/sim/shrink.ts'
 import { points } from '../packages/engine/test/sim/sometimes.ts'
+import type { Section } from './proof-page.ts'
+import { record } from './proof-page.ts'
 
 const { values } = parseArgs({
   options: {
@@ -26,6 +29,7 @@ const { values } = parseArgs({
     processes: { type: 'string', default: String(availableParallelism()) },
     shrink: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
   },
 })
 const seed = Number(values.seed)
@@ -70,7 +74,11 @@ const batch = async (faults: number): Promise<void> => {
     },
   )
   for (const player of players) player.stop()
-  figures(done, seconds())
+  tell(
+    'A batch of worlds',
+    `npm run sim -- --faults ${faults} --seed ${seed}`,
+    figures(done, seconds()),
+  )
   if (!done.failed) return
   const { world, rule, message } = done.failed
   console.log(`${rule}: ${message}`)
@@ -78,9 +86,15 @@ const batch = async (faults: number): Promise<void> => {
   process.exitCode = 1
 }
 
-const figures = (done: Tally, seconds: number): void => {
+const tell = (section: Section, command: string, lines: readonly string[]): void => {
+  for (const line of lines) console.log(line)
+  if (values.record) record(section, command, lines)
+}
+
+const figures = (done: Tally, seconds: number): string[] => {
+  const lines: string[] = []
   const line = (what: string, figure: string | number): void =>
-    console.log(`${what.padEnd(58)}${figure}`)
+    void lines.push(`${what.padEnd(58)}${figure}`)
   line('worlds', done.worlds)
   line('  without faults: nothing was tried again', share(done.calm, done.worlds))
   line('  that let two kinds strike at once', share(done.pairs, done.worlds))
@@ -103,6 +117,7 @@ const figures = (done: Tally, seconds: number): void => {
     'time',
     `${seconds.toFixed(0)} s, ${Math.round(done.faults / seconds)} faults a second by ${processes} processes`,
   )
+  return lines
 }
 
 const hunt = async (which: string): Promise<void> => {
@@ -122,10 +137,12 @@ const hunt = async (which: string): Promise<void> => {
     }
   }
   await Promise.all(Array.from({ length: processes }, one))
-  console.log(`${'bug'.padEnd(32)}${'found by'.padEnd(12)}  faults of budget   breaks`)
-  for (const { name } of chosen) console.log(rows.get(name)?.text)
   const count = [...rows.values()].filter(({ found }) => found).length
-  console.log(`${count} of ${chosen.length} found`)
+  tell('Planted bugs', `npm run sim -- --planted ${which} --seed ${seed}`, [
+    `${'bug'.padEnd(32)}${'found by'.padEnd(12)}  faults of  budget  breaks`,
+    ...chosen.map(({ name }) => rows.get(name)?.text ?? name),
+    `${count} of ${chosen.length} found`,
+  ])
   if (count < chosen.length) process.exitCode = 1
 }
 

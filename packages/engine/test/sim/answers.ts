@@ -26,6 +26,8 @@ export class Answers {
   readonly acknowledged: Acknowledged[] = []
   /** `run#attempt` of every end that a holder has sent. */
   readonly endsSent = new Set<string>()
+  /** `run#attempt` of what a holder held and left out of its list. */
+  readonly unnamed = new Set<string>()
   readonly #keys = new Map<string, { readonly series: string; readonly input: string | null }>()
   readonly #world: World
   readonly #shadow: Shadow
@@ -53,6 +55,14 @@ export class Answers {
   /** A renewal has arrived, with what its session lets go of. */
   listed(request: RenewRequest): void {
     for (const { run, attempt } of request.letGo) this.endsSent.add(`${run}#${attempt}`)
+    const { held } = request
+    if (!held || !('runs' in held)) return
+    const named = new Set(held.runs.map(({ run }) => run))
+    for (const id of this.#shadow.heldBy.get(request.session) ?? []) {
+      const run = this.#shadow.runs.get(id)
+      if (run && (run.claim ?? 0) <= held.claim && !named.has(id))
+        this.unnamed.add(`${id}#${run.attempt}`)
+    }
   }
 
   write(session: string, write: AttemptWrite, answer: WriteAnswer, heldAtArrival: boolean): void {

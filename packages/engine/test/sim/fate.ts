@@ -11,6 +11,8 @@ import { oneOf, pick } from './world.ts'
 const MOMENT_MS = 200
 /** How often two kinds strike at once, in worlds where they do: of each moment. */
 const PAIR = 0.08
+/** How often the clock jumps while a transaction waits for the store, in worlds in which it jumps. */
+const JUMP_WITHIN = 0.08
 /** A sweep cannot tell a jump so small from a pass that took long. */
 const UNNOTICED_MS = 2_000
 /** A pass may be late by as much again as its interval. */
@@ -153,11 +155,20 @@ export class Fate {
         if (driver.forget()) this.#faults.count('executor.forget')
         return
       case 'net.partition': {
-        const ms = 300 + draw(leaseMs * 1.5)
+        const ms = 300 + draw(leaseMs * 2.2)
         const way = draw(3)
         return this.#net.partition(host.name, way === 1 ? 0 : ms, way === 2 ? 0 : ms)
       }
     }
+  }
+
+  /** What was decided before a transaction meets another clock in it. */
+  waits(ms: number): void {
+    const kind = 'clock.jump'
+    if (!this.#faults.has(kind) || this.#faults.chance(kind).next() >= JUMP_WITHIN) return
+    this.#world.at(this.#world.now + ms / 2, null, () => {
+      if (!this.#faults.over && this.#faults.strikes(kind, true)) this.#jump()
+    })
   }
 
   #jump(): void {

@@ -101,18 +101,15 @@ export class Net {
         this.#arrive(from, verb, sent, settle, resolve, reject),
       )
       if (faults.hits('net.duplicate'))
-        world.at(
-          world.now + this.#latency() + pick(faults.chance('net.duplicate'), 3_000),
-          this.server.node,
-          () =>
-            this.#arrive(
-              from,
-              verb,
-              sent,
-              () => undefined,
-              () => undefined,
-              () => undefined,
-            ),
+        world.at(world.now + this.#latency() + this.#lateness(), this.server.node, () =>
+          this.#arrive(
+            from,
+            verb,
+            sent,
+            () => undefined,
+            () => undefined,
+            () => undefined,
+          ),
         )
     })
   }
@@ -147,6 +144,12 @@ export class Net {
         back(() => reject(error))
       },
     )
+  }
+
+  /** How late the copy of a request comes: now and then after its session has lived a lease longer, or has ended. */
+  #lateness(): number {
+    const chance = this.#faults.chance('net.duplicate')
+    return pick(chance, pick(chance, 3) === 0 ? 9_000 : 2_000)
   }
 
   #latency(): number {

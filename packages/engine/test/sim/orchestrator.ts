@@ -40,6 +40,8 @@ import { pick } from './world.ts'
 export interface Watch {
   /** A transaction has committed. */
   committed(commit: Commit): void
+  /** A transaction has been asked for and begins so much later. */
+  waits(ms: number): void
   readonly answers: Answers
   readonly sometimes: Sometimes
 }
@@ -171,7 +173,9 @@ export class Orchestrator {
       }
       if (faults.hits('store.latency')) {
         const chance = faults.chance('store.latency')
-        await world.sleep(node, 20 + pick(chance, pick(chance, 4) === 0 ? 1_500 : 200))
+        const ms = 20 + pick(chance, pick(chance, 4) === 0 ? 1_500 : 200)
+        this.#watch.waits(ms)
+        await world.sleep(node, ms)
         if (!node.alive) return never()
       }
       let commit: Commit | undefined

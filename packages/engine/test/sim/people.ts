@@ -120,9 +120,11 @@ export class People {
     }
     for (const { before, after } of change.approvals) {
       const who = (by: string) => this.#decision(after.id, by, random)
-      if (!before && random.next() < 0.3) {
+      if (!before && random.next() < 0.5) {
         const [late, again] = [who('eve'), who('dan')]
-        this.#soon(after.deadline - change.now + pick(random, 40) - 15, () => {
+        // about its deadline, or when a look for what has lapsed may have failed
+        const past = random.next() < 0.5 ? pick(random, 40) - 15 : pick(random, 900)
+        this.#soon(after.deadline - change.now + past, () => {
           void this.#act('decide', [late])
           void this.#act('decide', [again])
         })
@@ -276,7 +278,12 @@ export class People {
     const answer = await this.ask<Answer>(verb, args)
     if (typeof answer === 'object' && answer !== null && !answer.ok && answer.code)
       this.#expect(verb, answer)
-    if (this.#faults.hits('people.repeat')) await this.ask(verb, args)
+    if (!this.#faults.hits('people.repeat')) return
+    // a pause that is asked again after its resume is another pause
+    const chance = this.#faults.chance('people.repeat')
+    if (verb !== 'pause' && chance.next() < 0.5)
+      await this.#world.sleep(this.node, pick(chance, 5_000))
+    await this.ask(verb, args)
   }
 
   #expect(verb: string, answer: Answer): void {
@@ -377,13 +384,16 @@ export class People {
     ])
   }
 
-  /** The world heals: resumes what is paused, sends what is waited for. */
+  /** The world heals: resumes what is paused, sends what is waited for, and cancels some of those that do not hear it. */
   async care(): Promise<void> {
     for (const id of this.#shadow.active) {
       const run = this.#shadow.runs.get(id)
       if (!run) continue
       if (run.status === 'paused') void this.#act('resume', [id, 'care'])
-      else if (run.status === 'waiting' && run.wait_on === 'signal' && run.ready_at === null)
+      else if (this.#crowd.keen && run.status === 'running' && run.workflow === 'ignorer') {
+        if (this.#keen.next() < 0.2)
+          void this.#act('cancel', [{ run: id, by: 'care', reason: null }])
+      } else if (run.status === 'waiting' && run.wait_on === 'signal' && run.ready_at === null)
         void this.#act('signal', [
           { run: id, id: this.node.ports.ids.next('sig'), name: 'go', payload: '1', by: 'care' },
         ])

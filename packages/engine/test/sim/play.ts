@@ -100,7 +100,7 @@ export const drawPlan = (seed: number): Plan => {
     // without faults there is less to see
     chaosMs: calm ? 20_000 : 60_000 + pick(random, 60_000),
     workflows: [...workflows].sort(),
-    silent: random.next() < 0.2,
+    silent: random.next() < 0.3,
     skip: [],
   }
 }
@@ -145,11 +145,13 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     handBacksMax: settings.handBacksMax,
     triesOf: (workflow) => chosen.find(({ name }) => name === workflow)?.retry?.maxAttempts ?? 1,
     endSent: (place) => answers.endsSent.has(place),
+    unnamed: (place) => answers.unnamed.has(place),
     unnoticedSince: (at) => fate.unnoticedSince(at),
   })
   const orchestrator = new Orchestrator(world, faults, net, disk, clock, settings, {
     answers,
     sometimes,
+    waits: (ms) => fate.waits(ms),
     committed(commit) {
       commits += 1
       for (const touch of commit.writes)
@@ -162,6 +164,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       people.saw(change)
     },
   })
+  const waiting = world.chance('claims')
   const hosts = new Hosts(
     world,
     net,
@@ -178,7 +181,9 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       },
       unexpected: surprise,
       forgets: (run) => people.forgotten(run),
-      claimWaitMs: () => (faults.over ? 1_200 : 150),
+      // short, so that they do not hide what else is asked; some outlive their process, or what they were not told of
+      claimWaitMs: () =>
+        faults.over ? (plan.silent ? 8_000 : 1_200) : pick(waiting, 4) === 0 ? 2_000 : 120,
     },
     plan.executors,
     plan,

@@ -173,7 +173,7 @@ export const programs: readonly Program[] = [
   },
   {
     name: 'ignorer',
-    ops: () => [step('a'), { do: 'deaf', key: 'b', ms: 6_000 }],
+    ops: () => [step('a'), { do: 'deaf', key: 'b', ms: 8_000 }],
   },
   {
     name: 'series',

@@ -49,6 +49,8 @@ export interface Numbers {
   readonly triesOf: (workflow: string) => number
   /** Whether the holder of `run#attempt` has sent its end. */
   readonly endSent: (place: string) => boolean
+  /** Whether the holder of `run#attempt` has left it out of a list of what it holds. */
+  readonly unnamed: (place: string) => boolean
   /** Forward jumps of the store's clock that were too small to be noticed, since this true time. */
   readonly unnoticedSince: (at: number) => number
 }
@@ -183,6 +185,8 @@ export class Rules {
       end.end === 'handed_back' && /^(chain|pause|canceled|lease_lost)$/.test(end.reason ?? '')
     if ((own || asked) && !this.#numbers.endSent(`${id}#${before.attempt}`))
       say('S2', `${id}#${before.attempt} was ${end.end}, and its holder had not said so`)
+    if (end.reason === 'unknown_here' && !this.#numbers.unnamed(`${id}#${before.attempt}`))
+      say('RUN-10', `${id}#${before.attempt} was handed back, and its holder had listed it`)
     if (end.attempt !== before.attempt || end.session !== before.session)
       say(
         'S2',
@@ -429,15 +433,20 @@ export class Rules {
   /** RUN-30: each signal is received once, in order, by a wait of its name. */
   #signals(change: Change, say: Say): void {
     const shadow = this.#shadow
+    const takers = new Map<string, string>()
     for (const { signal, by } of change.taken) {
+      const other = takers.get(`${signal.run}/${signal.id}`)
+      if (other !== undefined && other !== by)
+        say('RUN-30', `${signal.id} of ${signal.run} satisfied ${other} and ${by}`)
+      takers.set(`${signal.run}/${signal.id}`, by)
       if (signal.read)
         say('RUN-30', `${signal.id} of ${signal.run} was received and is taken again by ${by}`)
       const wait = shadow.waitsOf(signal.run).get(by)
       if (wait && wait.name !== signal.name)
         say('RUN-30', `${by} of ${signal.run} waits for ${wait.name} and took ${signal.name}`)
-      let takers = 0
+      let count = 0
       for (const other of shadow.signalsOf(signal.run).values()) {
-        if (other.takenBy === by) takers += 1
+        if (other.takenBy === by) count += 1
         if (
           other.name === signal.name &&
           other.takenBy === null &&
@@ -446,7 +455,7 @@ export class Rules {
         )
           say('RUN-30', `${by} of ${signal.run} took ${signal.id} before ${other.id}`)
       }
-      if (takers > 1) say('RUN-30', `${by} of ${signal.run} took ${takers} signals`)
+      if (count > 1) say('RUN-30', `${by} of ${signal.run} took ${count} signals`)
     }
     for (const signal of change.sent) {
       const series = shadow.runs.get(signal.run)?.series ?? signal.run

@@ -42,13 +42,21 @@ export const bugs: readonly Bug[] = [
     `run !== undefined && run.status === 'running'`,
     'RUN-07 a write is held against the status alone',
   ),
-  bug(
-    'fence-session',
-    'transitions/end-attempts.ts',
-    '(item.attempt !== null && before.attempt !== item.attempt) ||',
-    'false ||',
-    'RUN-09 a listed hand-back touches a hold that came later',
-  ),
+  {
+    ...bug(
+      'fence-session',
+      'transitions/end-attempts.ts',
+      '(item.attempt !== null && before.attempt !== item.attempt) ||',
+      'false ||',
+      'RUN-09 a listed hand-back touches a hold that came later',
+    ),
+    also: {
+      file: 'store/tables/runs.ts',
+      find: 'select r.id as run, r.attempt from {rows $1 as b: run text, attempt int} join runs r on r.id = b.run and r.attempt = b.attempt and r.session = $2',
+      replace:
+        'select r.id as run, b.attempt from {rows $1 as b: run text, attempt int} join runs r on r.id = b.run and r.session = $2',
+    },
+  },
   {
     ...bug(
       'claim-no-session',

@@ -1,0 +1,39 @@
+// `docs/proof.md`: what the simulator said last, each section by the command that said it.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { root } from './files.ts'
+
+const page = path.join(root, 'docs/proof.md')
+
+const head = `# Proof
+
+What the simulator said last, as it said it. Each section is written by its command with \`--record\`; whoever runs the
+command on the same sources gets the same figures, save for the time. The promises are PROOF-01 to PROOF-05: one seed
+gives one history; a fault counts when it hits an operation in flight or something held; delays and duplicates count for
+half of them at most; what is planted must be found.
+`
+
+export const sections = ['A batch of worlds', 'Planted bugs'] as const
+export type Section = (typeof sections)[number]
+
+/** The page with this section as these lines. */
+export const withSection = (text: string, section: Section, lines: readonly string[]): string => {
+  const kept = new Map(
+    text
+      .split(/^## /m)
+      .slice(1)
+      .map((part) => [part.split('\n', 1)[0] ?? '', part.slice(part.indexOf('\n')).trim()]),
+  )
+  kept.set(section, ['```text', ...lines, '```'].join('\n'))
+  const parts = sections.flatMap((title) => {
+    const body = kept.get(title)
+    return body === undefined ? [] : [`## ${title}\n\n${body}\n`]
+  })
+  return [head, ...parts].join('\n')
+}
+
+export const record = (section: Section, command: string, lines: readonly string[]): void => {
+  const old = existsSync(page) ? readFileSync(page, 'utf8') : ''
+  const said = [`$ ${command}`, `Node ${process.versions.node}, SQLite in memory`, '', ...lines]
+  writeFileSync(page, withSection(old, section, said))
+}
