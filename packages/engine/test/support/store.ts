@@ -25,6 +25,7 @@ import type { Engine } from '../../src/orchestrator/engine.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { openOnPostgres } from '../../src/orchestrator/open-postgres.ts'
 import { openOnSqlite } from '../../src/orchestrator/open.ts'
+import { keep } from '../../src/store/keep.ts'
 import type { SqliteStore } from '../../src/store/sqlite.ts'
 import type { Param } from '../../src/store/sql.ts'
 import { endOnEvidence } from '../../src/transitions/end-session.ts'
@@ -256,7 +257,7 @@ const database = async ({
   return {
     opened,
     sql(text, ...params) {
-      const found = prepared.get(text) ?? db.prepare(text)
+      const found = prepared.get(text) ?? keep(db.prepare(text))
       prepared.set(text, found)
       return found.all(...params) as Row[]
     },
