@@ -22,20 +22,29 @@ const KNOWN = new Set(['name', 'message', 'stack', 'cause', 'code'])
 export const failureOf = (thrown: unknown, depth = 0): FailureData => {
   try {
     if (!(thrown instanceof Error)) return { name: 'Error', message: cut(messageOf(thrown)) }
-    const code = (thrown as { code?: unknown }).code
+    const code = part(() => (thrown as { code?: unknown }).code)
+    const stack = part(() => thrown.stack)
+    const cause = part(() => thrown.cause)
     const fields = ownFields(thrown)
     return {
-      name: cut(String(thrown.name)),
-      message: cut(String(thrown.message)),
+      name: cut(part(() => String(thrown.name)) ?? 'Error'),
+      message: cut(messageOf(thrown)),
       ...(typeof code === 'string' || typeof code === 'number' ? { code: cut(String(code)) } : {}),
-      ...(typeof thrown.stack === 'string' ? { stack: cut(thrown.stack) } : {}),
-      ...(thrown.cause !== undefined && depth < DEPTH_MAX
-        ? { cause: failureOf(thrown.cause, depth + 1) }
-        : {}),
+      ...(typeof stack === 'string' ? { stack: cut(stack) } : {}),
+      ...(cause !== undefined && depth < DEPTH_MAX ? { cause: failureOf(cause, depth + 1) } : {}),
       ...(Object.keys(fields).length > 0 ? { fields } : {}),
     }
   } catch {
     return { name: 'Error', message: 'something was thrown that cannot be read' }
+  }
+}
+
+/** One part of an error; that it cannot be read takes nothing from the others. */
+const part = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch {
+    return undefined
   }
 }
 

@@ -193,10 +193,20 @@ const calling = (value: object, toJSON: () => unknown, path: string): unknown =>
   }
 }
 
+/** A value that was not expected, as a sentence shows it. */
+export const shown = (value: unknown): string => {
+  try {
+    return JSON.stringify(value)?.slice(0, 80) ?? (value === undefined ? 'missing' : typeof value)
+  } catch {
+    return typeof value
+  }
+}
+
 /** A sentence from whatever was thrown: an error, a string, null, or an odd object. */
 export const messageOf = (thrown: unknown): string => {
   try {
-    if (thrown instanceof Error) return thrown.message
+    // an author may have set anything as a message
+    if (thrown instanceof Error) return String(thrown.message)
     if (typeof thrown === 'string') return thrown
     return JSON.stringify(thrown) ?? String(thrown)
   } catch {
