@@ -3,6 +3,7 @@
 import { inWords, milliseconds } from '../kernel/duration.ts'
 import { FatalError, LeaseholdError, RetryAfterError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
+import { mustName } from '../model/definition.ts'
 import { backoffMs, retryFaults, RETRY_IN_PLACE_MS, triesLeft } from '../model/retry.ts'
 import type { LiveWait, WaitRecord } from '../model/work.ts'
 import { Abort } from './abort.ts'
@@ -237,7 +238,7 @@ const argumentOf = <O>(
   append(stream, value) {
     if (!trying.over)
       env.driver.append(
-        stream,
+        mustName(stream, 'the name of the stream'),
         payloadOf(env.codec, value, env.payloadMax, `the item of the stream ${stream}`),
       )
   },

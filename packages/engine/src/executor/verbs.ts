@@ -2,7 +2,7 @@
 import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
-import { decode } from '../kernel/json.ts'
+import { decode, shown } from '../kernel/json.ts'
 import type { Facts } from '../kernel/log.ts'
 import type { Random } from '../kernel/random.ts'
 import { seededRandom, seedOf } from '../kernel/random.ts'
@@ -37,6 +37,9 @@ export class Continuation {
     this.input = input
   }
 }
+
+/** Names of scopes and of what stands in them, together; the id of an approval, a run's and a key's, fits a path with it. */
+const KEY_MAX = 1_999
 
 const escaped = (name: string): string => name.replace(/[%/:]/g, encodeURIComponent)
 
@@ -75,6 +78,12 @@ class RunContext implements Context {
       )
     mustKeep(name, `the name of ${what}`)
     const key = this.#scope + escaped(name)
+    if (key.length > KEY_MAX)
+      throw new LeaseholdError(
+        'invalid_request',
+        `${what} ${JSON.stringify(name)} has ${key.length} characters with the names of the scopes around it; the limit is ${KEY_MAX}`,
+        { limit: KEY_MAX },
+      )
     if (this.#used.has(key))
       throw new LeaseholdError(
         'duplicate_name',
@@ -174,6 +183,11 @@ class RunContext implements Context {
     decide: 'first' | 'success',
   ): Promise<{ winner: string; value: unknown }> {
     const key = this.#keyFor(name, decide === 'first' ? 'race' : 'any')
+    if (Object.keys(branches).length === 0)
+      throw new LeaseholdError(
+        'invalid_request',
+        `${name} has no branches, so that none could ever win; give it one at least`,
+      )
     const scopes = Object.entries(branches).map(([branch, body]) => ({
       branch,
       ...this.#inScope([name, branch], body),
@@ -227,6 +241,13 @@ class RunContext implements Context {
     all: boolean,
   ): Promise<Settled<O>[]> {
     this.#keyFor(name, 'map')
+    const { concurrency = 16 } = options
+    // what is no number would begin nothing and look like an empty list
+    if (typeof concurrency !== 'number' || !(concurrency >= 1))
+      throw new LeaseholdError(
+        'invalid_config',
+        `the concurrency of the map ${name} is ${String(concurrency)}; expected a number of 1 or more`,
+      )
     const keys = items.map((item, i) => String(options.key ? options.key(item, i) : i))
     const twice =
       keys.find((key, i) => keys.indexOf(key) !== i && keys.length < 2_000) ??
@@ -257,7 +278,7 @@ class RunContext implements Context {
       }
     }
     await Promise.all(
-      Array.from({ length: Math.max(1, Math.min(options.concurrency ?? 16, items.length)) }, drive),
+      Array.from({ length: Math.max(1, Math.min(concurrency, items.length)) }, drive),
     )
     return results
   }
@@ -332,7 +353,12 @@ class RunContext implements Context {
   }
 
   async approval<T>(name: string, options: ApprovalOptions): Promise<Decision<T>> {
-    const ms = milliseconds(options.deadline ?? 86_400_000, `deadline of the approval ${name}`)
+    mustAsk(name, options)
+    // without one the server's own setting holds
+    const deadline =
+      options.deadline === undefined
+        ? {}
+        : { dueInMs: milliseconds(options.deadline, `deadline of the approval ${name}`) }
     const data = payloadOf(
       plainCodec,
       options.data,
@@ -343,8 +369,8 @@ class RunContext implements Context {
     const received = await this.#waitFor(key, 'approval', () => ({
       key,
       kind: 'approval',
-      dueInMs: ms,
-      approval: { prompt: options.prompt, data, deciders: options.deciders ?? [] },
+      ...deadline,
+      approval: { prompt: options.prompt, data, deciders: [...(options.deciders ?? [])] },
     }))
     const { came, value } = this.#valueOf<{ came: boolean; value?: unknown }>(received)
     return (came ? value : { decision: 'lapsed' }) as Decision<T>
@@ -541,11 +567,26 @@ for (const name of OTHERS) bind(name, false)
 export const makeContext = (env: VerbsEnvironment, scope = ''): Context =>
   new RunContext(env, scope)
 
+/** Who may decide is never guessed: a text in place of a list would let in everybody whose name is a part of it. */
+const mustAsk = (name: string, { prompt, deciders = [] }: ApprovalOptions): void => {
+  if (typeof prompt !== 'string')
+    throw new LeaseholdError(
+      'invalid_request',
+      `the prompt of the approval ${name} is ${shown(prompt)}; expected a text`,
+    )
+  if (!Array.isArray(deciders))
+    throw new LeaseholdError(
+      'invalid_request',
+      `the deciders of the approval ${name} are ${shown(deciders)}; expected a list of names`,
+    )
+  for (const decider of deciders) mustKeep(decider, `a decider of the approval ${name}`)
+}
+
 const mustKeep = (name: unknown, what: string): void => {
   if (typeof name !== 'string' || name === '' || name.length > 200 || UNFIT.test(name))
     throw new LeaseholdError(
       'invalid_request',
-      `${what} is ${JSON.stringify(name)?.slice(0, 80)}, which cannot be kept; expected 1 to 200 characters without control characters`,
+      `${what} is ${shown(name)}, which cannot be kept; expected 1 to 200 characters without control characters`,
     )
 }
 

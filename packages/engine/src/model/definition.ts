@@ -1,6 +1,7 @@
 // A workflow version's definition, as the server keeps it: all that admission, validation and pinning need without
 // users' code.
 import { LeaseholdError } from '../kernel/errors.ts'
+import { shown } from '../kernel/json.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { LimitMode } from './slots.ts'
 
@@ -100,7 +101,7 @@ export const mustName = (text: unknown, what: string): string => {
   if (isName(text)) return text
   throw new LeaseholdError(
     'invalid_request',
-    `${what} is ${JSON.stringify(text)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+    `${what} is ${shown(text)}; expected 1 to 200 characters without control characters`,
     { what },
   )
 }

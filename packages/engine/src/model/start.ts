@@ -1,6 +1,6 @@
 // Starting a run: from a command and the catalog to the row that is inserted, or a refusal. Pure.
 import { LeaseholdError } from '../kernel/errors.ts'
-import { canonical, decode, jsonFault } from '../kernel/json.ts'
+import { canonical, decode, jsonFault, shown } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
@@ -279,6 +279,11 @@ const keyedLimits = (definition: Definition, input: unknown): Outcome<{ limits: 
 }
 
 const commandFault = (command: StartCommand, settings: Settings) => {
+  const labels: unknown = command.labels ?? []
+  if (!Array.isArray(labels))
+    return refuse('invalid_request', `labels are ${shown(labels)}; expected a list of names`, {
+      what: 'labels',
+    })
   const names: [string, unknown][] = [
     ['id', command.id],
     ['workflow', command.workflow],
@@ -291,13 +296,13 @@ const commandFault = (command: StartCommand, settings: Settings) => {
     ...(command.queue === null || command.queue === undefined
       ? []
       : [['queue', command.queue] as [string, unknown]]),
-    ...(command.labels ?? []).map((label, i) => [`labels[${i}]`, label] as [string, unknown]),
+    ...labels.map((label: unknown, i): [string, unknown] => [`labels[${i}]`, label]),
   ]
   for (const [what, text] of names)
     if (!isName(text))
       return refuse(
         'invalid_request',
-        `${what} is ${JSON.stringify(text)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+        `${what} is ${shown(text)}; expected 1 to 200 characters without control characters`,
         { what },
       )
   const priority = command.priority ?? 0

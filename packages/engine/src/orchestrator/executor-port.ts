@@ -1,8 +1,9 @@
 // The engine as executors see it, without a wire between: the direct way in. The HTTP routes call the same functions.
-import { Fault, StaleAttemptError } from '../kernel/errors.ts'
+import { Fault, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { mustFit } from '../model/start.ts'
 import type {
+  AttemptWrite,
   ClaimAnswer,
   ClaimRequest,
   ExecutorPort,
@@ -12,6 +13,7 @@ import type {
   WriteAnswer,
 } from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
+import { attemptWrite } from '../protocol/executor-shapes.ts'
 import { ask } from '../store/sql.ts'
 import { heldHere, stepsAfter } from '../store/tables/journal.ts'
 import { anyQueued, heldBy } from '../store/tables/runs.ts'
@@ -23,6 +25,7 @@ import { unpark } from '../transitions/park.ts'
 import { register } from '../transitions/register.ts'
 import { renew } from '../transitions/renew.ts'
 import type { Engine } from './engine.ts'
+import { faultsOf, invalid } from './faults.ts'
 import type { LanePlace } from './lanes.ts'
 import type { Serves } from '../queries/lines.ts'
 import { parseLane, servedLanes, serves, servesOf } from '../queries/lines.ts'
@@ -118,6 +121,21 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
       return yield* ask(anyQueued(mine))
     })
     return found.length > 0
+  }
+
+  /**
+   * A write that the store cannot take is looked at as one from outside is: what its author gave in a shape that no type
+   * allows is refused by name, since sending it again would not mend it.
+   */
+  const storing = async (session: string, item: AttemptWrite): Promise<WriteAnswer> => {
+    try {
+      return await engine.write(session, item)
+    } catch (error) {
+      if (error instanceof LeaseholdError) throw error
+      const read = attemptWrite.safeParse(item)
+      if (read.success) throw error
+      return invalid(faultsOf(read.error), 'write')
+    }
   }
 
   return {
@@ -230,10 +248,10 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
 
     async write(session, item): Promise<WriteAnswer> {
       if (item.end?.kind !== 'hand_back' || item.end.ifWaiting === undefined)
-        return engine.write(session, item)
-      if (await othersWait(session, item.end.ifWaiting)) return engine.write(session, item)
+        return storing(session, item)
+      if (await othersWait(session, item.end.ifWaiting)) return storing(session, item)
       const { end: _nobodyWaits, ...rest } = item
-      return engine.write(session, rest)
+      return storing(session, rest)
     },
 
     async renew(request): Promise<RenewAnswer> {

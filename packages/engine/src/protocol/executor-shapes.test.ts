@@ -15,6 +15,7 @@ import type {
 } from './executor-shapes.ts'
 import { attemptWrite } from './executor-shapes.ts'
 import type { Frozen } from './route.ts'
+import { id } from './values.ts'
 
 type Shape<S extends z.ZodType> = Frozen<z.output<S>>
 
@@ -33,4 +34,12 @@ test('RAIL-11 a member that this server does not know is dropped, so that a newe
     attempt: 1,
     entries: [],
   })
+})
+
+test('DAG-11 an approval can be decided by its id however deep it stands: a run and the longest key fit together', () => {
+  const key = 'k'.repeat(2_000)
+  const deep = { key, kind: 'approval', approval: { prompt: 'p', data: null, deciders: [] } }
+  const written = { run: 'r'.repeat(200), attempt: 1, entries: [], waits: [deep] }
+  expect(attemptWrite.safeParse(written).success).toBe(true)
+  expect(id.safeParse(`${written.run}:${key}`).success).toBe(true)
 })

@@ -13,7 +13,7 @@ export const name = z
   .refine((text) => !LONE_OR_CONTROL.test(text), 'has control characters or half of a character')
 
 /** An id as it stands in a path; ids of approvals are a run's and a key's together. */
-export const id = z.string().min(1).max(1_000)
+export const id = z.string().min(1).max(2_300)
 
 export const instant = z
   .number()

@@ -1,5 +1,5 @@
 // A signal: kept until a wait of its name takes it, first in, first out; the sender's id removes duplicates.
-import { jsonFault } from '../kernel/json.ts'
+import { jsonFault, shown } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { isName } from '../model/definition.ts'
@@ -127,7 +127,7 @@ const commandFault = ({ id, name, payload }: SignalCommand) => {
     if (!isName(text))
       return refuse(
         'invalid_request',
-        `the ${what} of the signal is ${JSON.stringify(text)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+        `the ${what} of the signal is ${shown(text)}; expected 1 to 200 characters without control characters`,
         { what },
       )
   const broken = payload === null ? null : jsonFault(payload)

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { ApprovalOptions, ChildOptions, Context } from '../../src/executor/context.ts'
 import { workflow } from '../../src/executor/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
@@ -15,5 +16,106 @@ describe('mistakes of authors', () => {
     expect((await t.get(run)).error).toMatchObject({ code: 'nested_step' })
     expect(t.begun(run, 'inner')).toBe(0)
     expect(t.begun(run, 'outer')).toBe(1)
+  })
+
+  // what a program without types can hand over
+  const untyped = <T>(value: unknown): T => value as T
+  const child = workflow('child', () => Promise.resolve(1))
+  const append =
+    (stream: unknown) =>
+    (ctx: Context): Promise<unknown> =>
+      ctx.step('s', ({ append: add }) => add(untyped(stream), 1), { retry: { maxAttempts: 1 } })
+  const approval =
+    (options: object) =>
+    (ctx: Context): Promise<unknown> =>
+      ctx.approval('a', untyped<ApprovalOptions>(options))
+  const run =
+    (options: object) =>
+    (ctx: Context): Promise<unknown> =>
+      ctx.run(child, undefined, untyped<ChildOptions>(options))
+
+  it.each([
+    ['a prompt that is missing', approval({}), /the prompt of the approval a is missing/],
+    ['a prompt that is no text', approval({ prompt: {} }), /the prompt of the approval a is {}/],
+    [
+      'deciders that are no list',
+      approval({ prompt: 'p', deciders: 'ana' }),
+      /the deciders of the approval a are "ana"; expected a list/,
+    ],
+    [
+      'a decider that nobody can be',
+      approval({ prompt: 'p', deciders: [''] }),
+      /a decider of the approval a is ""/,
+    ],
+    ['labels that are no list', run({ labels: 'eu' }), /labels are "eu"; expected a list/],
+    ['a key that cannot be shown', run({ key: 1n }), /key is bigint; expected 1 to 200/],
+    ['an end of the parent of its own', run({ onParentEnd: 'forget' }), /onParentEnd/],
+    ['a stream without a name', append(undefined), /the name of the stream is missing/],
+    ['a stream with a name that is lost on the way', append('a\u0000'), /the name of the stream/],
+  ])(
+    'RAIL-09 %s ends the run by name, and no other that is written with it',
+    async (_what, body, says) => {
+      const bad = workflow('bad', body)
+      const good = workflow('good', (ctx) => ctx.step('s', () => 'kept'))
+      t = await testEngine({ workflows: [bad, good, child] })
+      const beside = await t.start(good, null)
+      const made = await t.start(bad, null)
+      await expect(t.result(made)).rejects.toThrow(says)
+      expect(await t.result(beside)).toBe('kept')
+    },
+  )
+
+  it('RUN-28 a race without branches is refused, since nothing could ever end it', async () => {
+    const race = workflow('race', (ctx) => ctx.race('first', {}))
+    const any = workflow('any', (ctx) => ctx.any('first', {}))
+    t = await testEngine({ workflows: [race, any] })
+    for (const each of [race, any])
+      await expect(t.result(await t.start(each, null))).rejects.toThrow(/first has no branches/)
+  })
+
+  it.each([Number.NaN, 0, -1, 'many'])(
+    'RUN-24 a map whose concurrency is %s is refused, rather than done with none of its items',
+    async (concurrency) => {
+      const w = workflow('w', (ctx) =>
+        ctx.map('m', [1, 2], (c, item) => c.step('s', () => item), {
+          concurrency: untyped<number>(concurrency),
+        }),
+      )
+      t = await testEngine({ workflows: [w] })
+      await expect(t.result(await t.start(w, null))).rejects.toThrow(/the concurrency of the map m/)
+    },
+  )
+
+  it('RUN-24 a name that does not fit with the scopes around it is refused before its body begins', async () => {
+    const within = (ctx: Context, depth: number): Promise<unknown> =>
+      depth === 0
+        ? ctx.step('leaf', () => 1)
+        : ctx.scope('s'.repeat(199), (inner) => within(inner, depth - 1))
+    const w = workflow('w', (ctx) => within(ctx, 12))
+    t = await testEngine({ workflows: [w] })
+    await expect(t.result(await t.start(w, null))).rejects.toThrow(/the limit is 1999/)
+  })
+
+  it.each([
+    ['a number', () => 42, '42'],
+    ['a symbol', () => Symbol('odd'), 'Symbol(odd)'],
+    ['an object', () => ({ at: 'fault' }), '[object Object]'],
+    [
+      'what cannot be read',
+      () => ({
+        toString() {
+          throw new Error('inner')
+        },
+      }),
+      'something that cannot be shown',
+    ],
+  ])('SLOT-06 an error whose message is %s ends its run with it', async (_what, make, says) => {
+    const w = workflow('w', () => {
+      throw Object.assign(new Error('first'), { message: make(), code: 'E_ODD' })
+    })
+    t = await testEngine({ workflows: [w] })
+    const view = await t.until(await t.start(w, null), 'failed')
+    expect(view.error).toMatchObject({ message: says, code: 'E_ODD' })
+    expect(view.note).toBe(says)
   })
 })
