@@ -2,8 +2,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { heldDigest } from '../../src/model/work.ts'
 import { Fault } from '../../src/kernel/errors.ts'
 import type { Store } from '../../src/store/store.ts'
+import { postgresUrl } from '../support/postgres.ts'
 import type { TestStore } from '../support/store.ts'
 import { entry, only, openStore } from '../support/store.ts'
+
+// a file has an owner, and a database has none
+const onFile = postgresUrl() === null
 
 let t: TestStore
 beforeEach(async () => (t = await openStore()))
@@ -42,15 +46,18 @@ describe('RUN-06 the lease belongs to the session', () => {
     expect(sessionRow('ses_mine')).toMatchObject({ state: 'ended' })
   })
 
-  it('RUN-06 sessions in the process that owns the file are not renewed and never lapse', async () => {
-    const inside = await t.session({ embedded: true })
-    expect(inside.answer).toMatchObject({ ok: true, embedded: true })
-    const id = await t.start('w')
-    await inside.claim()
-    await live(120_000)
-    expect(sessionRow(inside.id)).toMatchObject({ state: 'live', lease_until: null })
-    expect(t.run(id)).toMatchObject({ status: 'running', attempt: 1 })
-  })
+  it.runIf(onFile)(
+    'RUN-06 sessions in the process that owns the file are not renewed and never lapse',
+    async () => {
+      const inside = await t.session({ embedded: true })
+      expect(inside.answer).toMatchObject({ ok: true, embedded: true })
+      const id = await t.start('w')
+      await inside.claim()
+      await live(120_000)
+      expect(sessionRow(inside.id)).toMatchObject({ state: 'live', lease_until: null })
+      expect(t.run(id)).toMatchObject({ status: 'running', attempt: 1 })
+    },
+  )
 
   it('RUN-06 what the session shows of itself is kept with its renewal', async () => {
     const a = await t.session()
@@ -195,21 +202,24 @@ describe('RUN-11 reap', () => {
     expect(sessionRow(a.id)['state']).toBe('ended')
   })
 
-  it('RUN-11 a new owner of the file has proof for what lived in the earlier one, and counts other leases anew', async () => {
-    const inside = await t.session({ embedded: true })
-    const outside = await t.session()
-    const first = await t.start('w')
-    await inside.claim(1)
-    const second = await t.start('w')
-    await outside.claim(1)
-    t.later(600_000)
-    const { takeOverFile } = await import('../../src/transitions/end-session.ts')
-    await t.engine.store.run((tx) => takeOverFile(tx, 'another', 'the lock was free'))
-    await sweep()
-    expect(t.run(first)).toMatchObject({ status: 'queued', losses: 1 })
-    expect(t.run(second)).toMatchObject({ status: 'running', session: outside.id })
-    expect(sessionRow(outside.id)['lease_until']).toBe(t.clock.time.now() + 30_000)
-  })
+  it.runIf(onFile)(
+    'RUN-11 a new owner of the file has proof for what lived in the earlier one, and counts other leases anew',
+    async () => {
+      const inside = await t.session({ embedded: true })
+      const outside = await t.session()
+      const first = await t.start('w')
+      await inside.claim(1)
+      const second = await t.start('w')
+      await outside.claim(1)
+      t.later(600_000)
+      const { takeOverFile } = await import('../../src/transitions/end-session.ts')
+      await t.engine.store.run((tx) => takeOverFile(tx, 'another', 'the lock was free'))
+      await sweep()
+      expect(t.run(first)).toMatchObject({ status: 'queued', losses: 1 })
+      expect(t.run(second)).toMatchObject({ status: 'running', session: outside.id })
+      expect(sessionRow(outside.id)['lease_until']).toBe(t.clock.time.now() + 30_000)
+    },
+  )
 })
 
 describe('RUN-09 hand back', () => {

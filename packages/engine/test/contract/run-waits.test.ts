@@ -147,7 +147,7 @@ describe('RUN-29 timers', () => {
     await a.write(claimed, { entries: [entry(1, 'nap', { kind: 'time' })] })
     expect(states(run.run)).toEqual({ nap: 'taken' })
     await a.end({ ...claimed, entries: 1 }, { kind: 'hand_back', reason: 'shutdown' })
-    t.later(60_000)
+    t.later(20_000)
     await t.settle()
     expect((await next()).waits).toEqual([])
   })
