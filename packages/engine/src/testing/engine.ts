@@ -134,8 +134,9 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
   })
   const { engine, loops } = opened
   let wanted = true
-  engine.onWanted(() => {
-    wanted = true
+  // beside the loops, which have `onWanted` to themselves: what they were told of stays told
+  engine.onFollowed((follow) => {
+    if (follow.admit.size > 0 || follow.orders || follow.readyAt !== null) wanted = true
   })
   const mocks = new Map<string, (step: { tryNumber: number; run: string }) => unknown>()
   const crashes: { step: string; when: 'before' | 'after'; left: number }[] = []

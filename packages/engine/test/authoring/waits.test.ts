@@ -273,4 +273,20 @@ describe('waits, from the author’s seat', () => {
     }
     expect(histories[1]).toBe(histories[0])
   })
+
+  it('SLOT-04 a parent under a limit of its own goes on at the instant at which its child ends, also after another wait', async () => {
+    const child = workflow('child', (ctx) => ctx.step('a', () => 1))
+    const parent = workflow({ name: 'parent', limits: [{ key: 'one', value: 1 }] }, async (ctx) => {
+      await ctx.approval('ship', { prompt: '?', deadline: '7d' })
+      return ctx.run(child, null)
+    })
+    t = await testEngine({ workflows: [child, parent] })
+    const run = await t.start(parent, null, { totalLimit: '30d' })
+    await t.until(run, 'waiting:approval')
+    await t.advance('3d')
+    await t.approve(run, 'ship', { by: 'ana' })
+    const approved = t.clock.time.now()
+    expect(await t.result(run)).toBe(1)
+    expect(t.clock.time.now()).toBe(approved)
+  })
 })
