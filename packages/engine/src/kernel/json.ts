@@ -43,7 +43,7 @@ export const decode = (text: string | null | undefined): unknown =>
  * What is wrong with a JSON text that came from outside, or null: it must parse, and be nested no deeper than we go, since
  * the text that is built around it later is written by recursion (B114).
  */
-export const jsonFault = (text: string): string | null => {
+export const jsonFault = (text: string, deep = DEPTH_MAX): string | null => {
   let depth = 0
   let deepest = 0
   let quoted = false
@@ -56,7 +56,7 @@ export const jsonFault = (text: string): string | null => {
     else if (char === OPEN_ARRAY || char === OPEN_OBJECT) deepest = Math.max(deepest, ++depth)
     else if (char === CLOSE_ARRAY || char === CLOSE_OBJECT) depth -= 1
   }
-  if (deepest > DEPTH_MAX) return `it is nested ${deepest} deep; the limit is ${DEPTH_MAX}`
+  if (deepest > deep) return `it is nested ${deepest} deep; the limit is ${deep}`
   try {
     JSON.parse(text)
     return null

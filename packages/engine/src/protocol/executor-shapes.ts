@@ -3,12 +3,12 @@
 import * as z from 'zod'
 import { firstReasons } from '../model/attempt.ts'
 import { entryKinds } from '../model/work.ts'
-import { instant, json, jsonText, maybe, name, whole } from './values.ts'
+import { instant, json, jsonText, maybe, name, someJson, whole } from './values.ts'
 
 const text = z.string().max(4_000)
 const key = z.string().min(1).max(2_000)
 /** Delays may be the outcome of a jitter. */
-const ms = z.number().min(0).max(1e15)
+const ms = z.number().min(0).max(1e15).overwrite(Math.ceil)
 const duration = z.union([z.number(), z.string().max(100)])
 
 const definition = z
@@ -121,7 +121,7 @@ const end = z.discriminatedUnion('kind', [
     kind: z.literal('fail'),
     reason: note,
     note,
-    error: z.string(),
+    error: someJson,
     retryInMs: ms.exactOptional(),
   }),
   z.object({ kind: z.literal('suspend'), keys: z.array(key) }),
@@ -145,7 +145,7 @@ export const attemptWrite = z
     closes: z.array(key).exactOptional(),
     spawns: z.array(child.extend({ as: key })).exactOptional(),
     state: jsonText.exactOptional(),
-    progress: z.string().exactOptional(),
+    progress: someJson.exactOptional(),
     stream: z.array(z.object({ stream: name, seq: whole, data: jsonText })).exactOptional(),
     firstReason: z.enum(firstReasons).nullable().exactOptional(),
     look: z.boolean().exactOptional(),

@@ -1,5 +1,6 @@
 // The small pieces that many shapes are made of: ids, names, instants, JSON values.
 import * as z from 'zod'
+import { DEPTH_MAX, jsonFault } from '../kernel/json.ts'
 import { runMachine, waitKinds } from '../model/run.ts'
 
 const LONE_OR_CONTROL =
@@ -18,12 +19,25 @@ export const id = z.string().min(1).max(2_300)
 export const instant = z
   .number()
   .int()
+  // what no calendar has is no instant, and could not be shown as one
+  .min(-8.64e15)
+  .max(8.64e15)
   .describe('Milliseconds since the epoch, on the store’s clock')
 export const ms = z.number().int().min(0).max(1e15).describe('Milliseconds')
 export const whole = z.number().int()
 export const json = z.unknown().describe('Any JSON value')
-/** JSON as text, as executors send and get it. */
-export const jsonText = z.string().nullable().describe('JSON text')
+/** What stands around a value where it is kept: the outcome of a wait, a child's end, the causes of an error. */
+const AROUND = 20
+
+/** JSON as text, as executors send it. It is kept as it came, so everybody who reads it later relies on its being JSON. */
+export const someJson = z
+  .string()
+  .superRefine((text, context) => {
+    const fault = jsonFault(text, DEPTH_MAX + AROUND)
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault })
+  })
+  .describe('JSON text')
+export const jsonText = someJson.nullable()
 
 /** A member that may be left out, or be null. */
 export const maybe = <T extends z.ZodType>(shape: T) => shape.nullable().exactOptional()
