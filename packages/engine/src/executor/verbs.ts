@@ -4,6 +4,7 @@ import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import { decode, shown } from '../kernel/json.ts'
 import type { Facts } from '../kernel/log.ts'
+import { readable } from '../kernel/log.ts'
 import type { Random } from '../kernel/random.ts'
 import { seededRandom, seedOf } from '../kernel/random.ts'
 import type { ChildStart, EntryKind, LiveWait } from '../model/work.ts'
@@ -502,7 +503,7 @@ class RunContext implements Context {
   log(message: string, facts: Facts = {}): void {
     if (!this.#env.driver.replaying)
       this.#env.ports.log.info('run.log', {
-        ...facts,
+        ...readable(facts),
         run: this.#env.driver.claimed.run,
         attempt: this.#env.driver.claimed.attempt,
         message,

@@ -26,11 +26,43 @@ export const jsonLog = (
     (level: Level) =>
     (event: string, facts: Facts = {}): void => {
       if (ORDER[level] < ORDER[least]) return
-      write(
-        JSON.stringify({ at: new Date(now()).toISOString(), level, event, ...facts }, withErrors),
-      )
+      write(lineOf({ at: new Date(now()).toISOString(), level, event, ...readable(facts) }))
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+const UNREADABLE = '(cannot be shown)'
+
+/** Facts as far as they can be read: a line that says less is better than a caller that fails by its log. */
+export const readable = (facts: Facts): Record<string, unknown> => {
+  const read: Record<string, unknown> = {}
+  for (const key of Object.keys(facts)) {
+    try {
+      read[key] = facts[key]
+    } catch {
+      read[key] = UNREADABLE
+    }
+  }
+  return read
+}
+
+const lineOf = (facts: Facts): string => {
+  try {
+    return JSON.stringify(facts, withErrors)
+  } catch {
+    return JSON.stringify(
+      Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, shownOr(value)])),
+    )
+  }
+}
+
+const shownOr = (value: unknown): unknown => {
+  try {
+    const text = JSON.stringify(value, withErrors)
+    return text === undefined ? undefined : (JSON.parse(text) as unknown)
+  } catch {
+    return UNREADABLE
+  }
 }
 
 const withErrors = (_key: string, value: unknown): unknown =>

@@ -118,4 +118,17 @@ describe('mistakes of authors', () => {
     expect(view.error).toMatchObject({ message: says, code: 'E_ODD' })
     expect(view.note).toBe(says)
   })
+
+  it('SLOT-06 facts that cannot be read fail no run that logs them', async () => {
+    const w = workflow('w', (ctx) => {
+      ctx.log('here', {
+        get fact(): never {
+          throw new Error('inner')
+        },
+      })
+      return Promise.resolve('gone on')
+    })
+    t = await testEngine({ workflows: [w] })
+    expect(await t.result(await t.start(w, null))).toBe('gone on')
+  })
 })

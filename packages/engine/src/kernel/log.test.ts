@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { jsonLog } from './log.ts'
+
+const ring: Record<string, unknown> = {}
+ring['self'] = ring
+
+test.each<[string, object]>([
+  ['that turns back on itself', { fact: ring }],
+  ['in an error that cannot be carried', { fact: Object.assign(new Error('x'), { code: ring }) }],
+  [
+    'that cannot be read',
+    {
+      get fact(): never {
+        throw new Error('inner')
+      },
+    },
+  ],
+])('RUN-31 a fact %s takes nothing from its line, and fails nobody', (_what, facts) => {
+  const lines: string[] = []
+  const log = jsonLog(
+    (line) => lines.push(line),
+    () => 0,
+  )
+  log.info('event', Object.defineProperties({ run: 'r' }, Object.getOwnPropertyDescriptors(facts)))
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+    {
+      at: '1970-01-01T00:00:00.000Z',
+      level: 'info',
+      event: 'event',
+      run: 'r',
+      fact: '(cannot be shown)',
+    },
+  ])
+})
