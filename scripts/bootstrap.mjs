@@ -56,6 +56,9 @@ const started = process.argv[1]
 if (started && realpathSync(started) === fileURLToPath(import.meta.url)) {
   const [task, ...rest] = process.argv.slice(2)
   if (!isInstalled(readLock('package-lock.json'), readLock('node_modules/.package-lock.json'))) {
+    console.log(
+      'installing what package-lock.json names (npm ci): a minute or so, and some more where better-sqlite3 has to be compiled',
+    )
     run('npm', ['ci', '--no-audit', '--no-fund'])
   }
   if (task === 'start') run(process.execPath, ['--import', 'tsx', 'scripts/built.ts'])

@@ -24,8 +24,10 @@ export function setup(): void {
   const page = isStale(sources('packages/dashboard/src'), [
     timeOf('packages/dashboard/dist/index.html'),
   ])
-  if (engine || page)
+  if (engine || page) {
+    console.log('building, since the build is missing or older than its source')
     execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'inherit' })
+  }
 }
 
 if (isMain(import.meta.url)) {

@@ -4,7 +4,9 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { AnyWorkflow } from '../executor/context.ts'
+import { messageOf } from '../kernel/json.ts'
 import { UsageError } from './exit.ts'
+import { packageFolder } from './package-folder.ts'
 
 export const loadWorkflows = async (module: string, cwd: string): Promise<AnyWorkflow[]> => {
   const file = path.resolve(cwd, module)
@@ -13,10 +15,10 @@ export const loadWorkflows = async (module: string, cwd: string): Promise<AnyWor
   try {
     exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>
   } catch (error) {
-    const { code, message, stack } = error as NodeJS.ErrnoException
+    const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${file}'`))
       throw new UsageError(`there is no module ${file}`)
-    throw new UsageError(`the module ${file} cannot be loaded: ${stack ?? message}`)
+    throw new UsageError(`the module ${file} cannot be loaded: ${whereOf(error, file)}`)
   }
   // one workflow may be exported under several names
   const found = [...new Set(Object.values(exported).flat().filter(isWorkflow))]
@@ -24,6 +26,19 @@ export const loadWorkflows = async (module: string, cwd: string): Promise<AnyWor
     throw new UsageError(`${file} exports no workflows; export what \`workflow(name, …)\` answers`)
   return found
 }
+
+/** The error and the frames of its author: those of Node, of packages and of ours say nothing about the module. */
+const whereOf = (error: unknown, file: string): string => {
+  const { stack } = error as Error
+  if (stack === undefined) return messageOf(error)
+  const lines = stack.split('\n').filter((line) => !FRAME.test(line) || !isForeign(line))
+  // Node keeps to itself where a module that it cannot parse goes wrong, save when it checks one alone
+  const unplaced = error instanceof SyntaxError && lines.length === 1
+  return `${lines.join('\n')}${unplaced ? `; \`node --check ${file}\` shows the place` : ''}`
+}
+const FRAME = /^\s+at /
+const isForeign = (line: string): boolean =>
+  line.includes('node:') || line.includes('node_modules') || line.includes(packageFolder)
 
 /** By shape, since the module may have its own copy of the package. */
 const isWorkflow = (value: unknown): value is AnyWorkflow =>

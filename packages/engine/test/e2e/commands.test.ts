@@ -1,5 +1,5 @@
 // The commands against a real server: what they print, as words and as JSON, and how they end.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import {
@@ -169,6 +169,26 @@ test('OPS-03 exit codes: 1 failed, 2 usage, 3 not found, 4 conflict, 5 denied, 6
   ).toBe(2)
 })
 
+test('OPS-03 a module that cannot be loaded is told by its own words and places, without frames of Node or of ours', async () => {
+  const cwd = folder()
+  const file = (name: string, text: string): string => {
+    writeFileSync(path.join(cwd, name), text)
+    return name
+  }
+  const told = async (name: string): Promise<string> => {
+    const { code, err } = await ran(['work', name], { cwd })
+    expect(code).toBe(2)
+    return err
+  }
+  const lost = await told(file('lost.mjs', "import 'not-there'\n"))
+  expect(lost).toMatch(/Cannot find package 'not-there' imported from .*lost\.mjs\n$/)
+  expect(lost).not.toContain('    at ')
+  const broken = await told(file('broken.mjs', 'export const x = {\n'))
+  expect(broken).toMatch(/SyntaxError: .*; `node --check .*broken\.mjs` shows the place\n$/)
+  const thrown = await told(file('throws.mjs', "throw new Error('mine')\n"))
+  expect(thrown).toMatch(/Error: mine\n +at .*throws\.mjs:1:7\n$/)
+})
+
 test('SEC-01 a wrong token is denied with exit code 5, also to an executor; the right one is let in', async () => {
   const cwd = folder()
   const { url } = await serve(cwd, {
@@ -203,6 +223,11 @@ test('OPS-03 init writes a project that runs, and writes over nothing', async ()
   expect((await ran(['init', 'mine'], { cwd })).code).toBe(0)
   expect((await ran(['init', 'mine'], { cwd })).code).toBe(2)
   const project = path.join(cwd, 'mine')
+  // called from a checkout, it takes the package from there
+  const { dependencies } = JSON.parse(readFileSync(path.join(project, 'package.json'), 'utf8')) as {
+    dependencies: { leasehold: string }
+  }
+  expect(dependencies.leasehold).toBe(`file:${path.resolve(import.meta.dirname, '../..')}`)
   const dev = leasehold(['dev', 'workflows.js', '--port', '0'], { cwd: project })
   const url = (await dev.line('dashboard')).split(/\s+/)[1]?.replace(/\/$/, '') ?? ''
   const greeted = await ran(

@@ -202,6 +202,7 @@ test('EX-20 an executor that was told to stop before it found its server exits 0
     { cwd },
   )
   await until(() => executor.err().includes('server.awaited'))
+  await until(() => executor.err().includes('no server is ready at http://127.0.0.1:9 yet'))
   executor.kill('SIGTERM')
   expect(await executor.ended).toBe(0)
 })

@@ -1,9 +1,10 @@
 // `leasehold init`: writes a small project that runs. It writes over nothing.
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Run } from '../call.ts'
 import { CONFIG_FILE } from '../config.ts'
 import { exit, UsageError } from '../exit.ts'
+import { packageFolder } from '../package-folder.ts'
 
 export const run: Run = async ({ args: [given = ''], out, sources }) => {
   const folder = path.resolve(sources.cwd, given === '' ? '.' : given)
@@ -32,6 +33,16 @@ export const run: Run = async ({ args: [given = ''], out, sources }) => {
   return exit.ok
 }
 
+/** Where the project takes the package from: npm, or the checkout whose command was called. */
+const source = (): string => {
+  const here = path.resolve(packageFolder)
+  if (!here.split(path.sep).includes('node_modules')) return `file:${here.replaceAll('\\', '/')}`
+  const { version } = JSON.parse(readFileSync(path.join(here, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  return `^${version}`
+}
+
 const projectFiles = (name: string): Readonly<Record<string, string>> => ({
   'package.json': `${JSON.stringify(
     {
@@ -43,7 +54,7 @@ const projectFiles = (name: string): Readonly<Record<string, string>> => ({
         serve: 'leasehold serve',
         work: 'leasehold work workflows.js',
       },
-      dependencies: { leasehold: '^0.1.0' },
+      dependencies: { leasehold: source() },
     },
     null,
     2,

@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { httpExecutorPort } from '../../client/executor-port.ts'
 import { makeExecutor } from '../../executor/executor.ts'
 import type { Executor } from '../../executor/executor.ts'
+import { failureOf } from '../../executor/failure.ts'
 import { threadRenewals } from '../../executor/renewal-thread.ts'
 import { codes } from '../../kernel/codes.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
@@ -43,7 +44,12 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     },
   })
   const stopping = new AbortController()
-  const starting = started(executor, ports, config.url, stopping.signal)
+  const starting = started(executor, ports, stopping.signal, (error) => {
+    ports.log.warn('server.awaited', { url: config.url, error })
+    out.note(
+      `no server is ready at ${config.url} yet; waiting for one (\`leasehold serve\` starts it)`,
+    )
+  })
   const stopped = untilStopped(async () => {
     stopping.abort()
     // a registration that is on its way is let arrive, so that its session can be closed
@@ -52,7 +58,9 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
   }, out)
   process.on('uncaughtException', (error) => {
     ports.log.error('process.uncaught', { error })
-    out.error(`an error nobody caught: ${error.stack ?? error.message}; handing back and stopping`)
+    // whatever was thrown: null has neither a stack nor a message
+    const { stack, message } = failureOf(error)
+    out.error(`an error nobody caught: ${stack ?? message}; handing back and stopping`)
     void executor.stop().finally(() => process.exit(exit.failed))
   })
 
@@ -68,8 +76,8 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
 const started = async (
   executor: Executor,
   ports: Ports,
-  url: string,
   signal: AbortSignal,
+  awaits: (error: LeaseholdError) => void,
 ): Promise<void> => {
   let told = false
   for (;;) {
@@ -82,7 +90,7 @@ const started = async (
         (codes[error.code].kind !== 'fault' && error.code !== 'draining')
       )
         throw error
-      if (!told) ports.log.warn('server.awaited', { url, error })
+      if (!told) awaits(error)
       told = true
       await sleep(ports.timers, AGAIN_MS, signal)
     }
