@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { CALM, folder, runThat, serve, until, work } from './processes.ts'
+import { CALM, folder, leasehold, runThat, serve, until, work } from './processes.ts'
 
 const has = (file: string, line: string): boolean => {
   try {
@@ -86,4 +86,32 @@ test('S6 RUN-11 a server that was killed loses nothing that it acknowledged, and
   expect(healthy).toBe(true)
   executor.process.kill('SIGTERM')
   expect(await executor.process.ended).toBe(0)
+})
+
+test('EX-11 what nobody caught, and be it null, stops the executor in order: its run is handed back', async () => {
+  const cwd = folder()
+  const { url, client } = await serve(cwd, CALM)
+  writeFileSync(
+    path.join(cwd, 'astray.mjs'),
+    `import { workflow } from 'leasehold'
+     export const astray = workflow('astray', (ctx) =>
+       ctx.step('s', () => {
+         setImmediate(() => {
+           throw null
+         })
+         return new Promise(() => {})
+       }),
+     )`,
+  )
+  const executor = leasehold(['work', 'astray.mjs', '--url', url], {
+    cwd,
+    env: { LEASEHOLD_DRAIN_MS: '0', LEASEHOLD_ABORT_GRACE_MS: '0' },
+  })
+  await executor.line(' works at ')
+  const { id } = await client.start('astray', null)
+
+  expect(await executor.ended).toBe(1)
+  const { run, attempts } = await client.get(id)
+  expect(attempts.map(({ end }) => end)).toEqual(['handed_back'])
+  expect(run).toMatchObject({ losses: 0, failures: 0 })
 })
