@@ -3,6 +3,7 @@ import type * as z from 'zod'
 import { encode } from '../kernel/json.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { definitionKey } from '../model/definition.ts'
 import type { StartCommand } from '../model/start.ts'
 import type { runRoutes, startBody } from '../protocol/run-routes.ts'
 import { startBody as startShape } from '../protocol/run-routes.ts'
@@ -64,8 +65,21 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
       }
     }
 
+  /** What this process does not know another may have registered since it last looked. */
+  const learn = async (
+    starts: readonly Pick<z.output<typeof startBody>, 'workflow' | 'version'>[],
+  ): Promise<void> => {
+    const unknown = starts.some(({ workflow, version }) =>
+      typeof version === 'string'
+        ? !engine.catalog.definitions.has(definitionKey(workflow, version))
+        : !engine.catalog.current.has(workflow),
+    )
+    if (unknown) await engine.reload()
+  }
+
   return {
     async startRun({ body, actor, command, once }) {
+      await learn([body])
       const item = itemOf(body, actor)
       if ('ok' in item) return item
       if (command === null) return engine.start(item)
@@ -79,8 +93,9 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
     async startRuns({ body, actor, command, once }) {
       const refusals = new Map<number, Refusal>()
       const items: { item: StartItem; at: number }[] = []
-      body.items.forEach((each, at) => {
-        const read = startShape.safeParse(each)
+      const reads = body.items.map((each) => startShape.safeParse(each))
+      await learn(reads.flatMap((read) => (read.success ? [read.data] : [])))
+      reads.forEach((read, at) => {
         const item = read.success
           ? guardedItem(() => itemOf(read.data, actor))
           : invalid(faultsOf(read.error, `$.items[${at}]`), 'item')
