@@ -76,11 +76,16 @@ export const defaults: Settings = {
   startOverdueMs: 600_000,
 }
 
+const PERIODS = ['leaseMs', 'renewMs', 'sweepMs', 'pollMs'] as const
+
 /** All faults of a settings object at once, as sentences; an empty list when it can be used. */
 export const settingsFaults = (settings: Settings): string[] => {
   const faults = Object.entries(settings)
     .filter(([, value]) => !Number.isFinite(value) || value < 0)
     .map(([name, value]) => `${name} is ${String(value)}; expected a number of 0 or more`)
+  // a period of nothing is a loop without rest, and a lease of nothing has lapsed before it was given
+  for (const name of PERIODS)
+    if (settings[name] === 0) faults.push(`${name} is 0; expected a duration of 1 ms or more`)
   if (settings.renewMs > settings.leaseMs / 2.5)
     faults.push(
       `renewMs is ${settings.renewMs} for a leaseMs of ${settings.leaseMs}; expected at most ${Math.floor(settings.leaseMs / 2.5)}, ` +
