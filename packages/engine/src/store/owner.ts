@@ -3,6 +3,7 @@
 import Database from 'better-sqlite3'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Fault } from '../kernel/errors.ts'
+import { messageOf } from '../kernel/json.ts'
 import { keep } from './keep.ts'
 
 export interface Ownership {
@@ -13,7 +14,7 @@ export interface Ownership {
 export const own = (file: string, who: string): Ownership => {
   if (file === ':memory:') return { release: () => undefined }
   const side = `${file}.owner`
-  const db = keep(new Database(side, { timeout: 0 }))
+  const db = keep(opened(side))
   try {
     db.exec('pragma journal_mode = DELETE')
     db.exec('begin exclusive')
@@ -32,6 +33,19 @@ export const own = (file: string, who: string): Ownership => {
       db.exec('rollback')
       db.close()
     },
+  }
+}
+
+/** That a side file cannot be made says nothing of an owner: the folder is missing, or is not for this process to write. */
+const opened = (side: string): Database.Database => {
+  try {
+    return new Database(side, { timeout: 0 })
+  } catch (error) {
+    throw new Fault(
+      'store_unavailable',
+      `${side} cannot be opened: ${messageOf(error)}; the folder must be there, and this process must be allowed to write in it`,
+      { retryable: false, cause: error },
+    )
   }
 }
 
