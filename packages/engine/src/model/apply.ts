@@ -75,6 +75,26 @@ export const touchesWaits = (write: AttemptWrite): boolean =>
     (entry) => entry.kind !== 'step' && entry.kind !== 'local' && entry.kind !== 'patch',
   )
 
+/**
+ * A write that says nothing but steps, or steps and a clean result. Where its run has nothing special about it either, what
+ * `applyWrite` makes of it is known without reading the run.
+ */
+export const isPlain = (write: AttemptWrite): boolean =>
+  (write.end === undefined ? write.entries.length > 0 : write.end.kind === 'complete') &&
+  write.waits === undefined &&
+  write.closes === undefined &&
+  write.spawns === undefined &&
+  write.state === undefined &&
+  write.progress === undefined &&
+  write.stream === undefined &&
+  write.look !== true &&
+  (write.firstReason ?? null) === null &&
+  write.entries.every(
+    ({ n, kind }, i) =>
+      (kind === 'step' || kind === 'local' || kind === 'patch') &&
+      n === (write.entries[0]?.n ?? 0) + i,
+  )
+
 /** The waits that a write records or stands at: of these also what is gone is read, since a copy of it may come late. */
 export const namedWaits = (write: AttemptWrite): { readonly run: string; readonly key: string }[] =>
   [

@@ -259,10 +259,18 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     const answers: (WriteAnswer | ItemError | 'busy')[] = []
     // a run's second write in one flush is applied after its first
     for (const round of rounds(items)) {
-      const done = await singly(
-        round,
-        async (part) => (await engine.act((tx, context) => write(tx, part, context))).answers,
-      )
+      const done = await singly(round, async (part) => {
+        const { answers: first } = await engine.act((tx, context) => write(tx, part, context))
+        const again = part.filter((_item, i) => first[i] === 'again')
+        const second =
+          again.length === 0
+            ? []
+            : (await engine.act((tx, context) => write(tx, again, context, 'skip', false))).answers
+        return first.map((answer, i): WriteAnswer | 'busy' => {
+          const last = answer === 'again' ? second[again.indexOf(part[i] as SessionWrite)] : answer
+          return last === 'again' || last === undefined ? 'busy' : last
+        })
+      })
       round.forEach((item, i) => {
         answers[items.indexOf(item)] = done[i] ?? 'busy'
       })
@@ -280,7 +288,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     try {
       const { answers } = await engine.act((tx, context) => write(tx, [item], context, 'wait'))
       const [answer] = answers
-      if (answer !== undefined && answer !== 'busy') return answer
+      if (answer !== undefined && answer !== 'busy' && answer !== 'again') return answer
       return refuse('not_found', `there is no run ${item.write.run}`, { run: item.write.run })
     } catch (error) {
       return new ItemError(error)

@@ -331,11 +331,11 @@ export const writeProgress = (runs: readonly Run[]): Statement<{ id: string }> =
 const ends = sql<{ id: string }>(
   'runs.end',
   `update runs set rev = b.rev, status = b.status, reason = b.reason, note = b.note, entries = b.entries, journal_bytes = b.journal_bytes,
-          progress_at = b.progress_at, ended_at = b.ended_at, failures = b.failures, losses = b.losses, output = b.output, error = b.error, session = null, claim = null,
+          progress_at = b.progress_at, ended_at = b.ended_at, failures = b.failures, losses = b.losses, hand_backs = b.hand_backs, output = b.output, error = b.error, session = null, claim = null,
           leased_at = null, attempt_deadline = null, wait_on = null, ready_at = null, pause_requested_at = null, suspect_since = null, resumed = 1,
           children = b.children, waits = b.waits
      from {rows $1 as b: id text, rev bigint, status text, reason text, note text, entries int, journal_bytes bigint, progress_at bigint, ended_at bigint,
-           failures int, losses int, output text, error text, children int, waits int}
+           failures int, losses int, hand_backs int, output text, error text, children int, waits int}
     where runs.id = b.id and runs.rev = b.rev - 1 returning runs.id`,
 )
 
@@ -357,6 +357,7 @@ export const writeEnds = (
       ended_at: run.endedAt,
       failures: run.failures,
       losses: run.losses,
+      hand_backs: run.handBacks,
       output,
       error,
       children: run.children,
@@ -483,3 +484,74 @@ export const claimStatements = (claim: LaneClaim): [Statement<ClaimRow>, Stateme
 /** What this claim still holds: the answer to a second copy of it. */
 export const heldUnderClaim = (session: string, claim: number): Statement<ClaimRow> =>
   statement(claimAgain, session, claim)
+
+/**
+ * A plain write is one that its own content and a row with nothing special about it decide alike: it is checked and
+ * stored in one round trip, without reading the row first. What it does is what the model does to such a row.
+ */
+export interface PlainWrite {
+  readonly run: string
+  readonly attempt: number
+  readonly session: string
+  /** Entries that were recorded before it, and with it. */
+  readonly before: number
+  readonly entries: number
+  readonly bytes: number
+  readonly output: string | null
+}
+export interface PlainEnd {
+  readonly id: string
+  readonly rev: number
+  readonly limit_owner: string | null
+  readonly limit_global: string | null
+  readonly limit_a: string | null
+  readonly limit_b: string | null
+}
+const PLAIN_ROW = `r.attempt = b.attempt and r.session = b.session and r.status = 'running' and r.pause_requested_at is null
+       and (b.before < 0 or r.entries = b.before) and b.entries <= $2 and r.journal_bytes + b.bytes <= $3`
+
+const progressPlainly = sql<{ id: string; rev: number; note: string | null }>(
+  'runs.progress_plainly',
+  `with held as materialized (
+     select r.id, b.entries, b.bytes from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint}
+       join runs r on r.id = b.run and coalesce(${PLAIN_ROW}, false) order by r.id {lock r skip})
+   update runs set rev = runs.rev + 1, entries = held.entries, journal_bytes = runs.journal_bytes + held.bytes, progress_at = {now},
+          losses = 0, suspect_since = null, hand_backs = 0
+     from held where runs.id = held.id returning runs.id, runs.rev, runs.note`,
+)
+/** Checkpoints; returns the runs that were as they must be. */
+export const progressPlain = (
+  items: readonly PlainWrite[],
+  entriesMax: number,
+  journalMax: number,
+): Statement<{ id: string; rev: number; note: string | null }> =>
+  forEach(progressPlainly, items, entriesMax, journalMax)
+
+const endPlainly = sql<{ run: string }>(
+  'attempts.complete_plainly',
+  `with held as materialized (
+     select r.id, r.attempt, r.session, r.leased_at, r.rev from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint}
+       join runs r on r.id = b.run and coalesce(${PLAIN_ROW} and r.waits = 0 and r.children = 0 and (r.parent is null or r.awaited = 0), false)
+      order by r.id {lock r skip})
+   insert into attempts (run, attempt, session, leased_at, ended_at, "end", rev)
+   select held.id, held.attempt, held.session, held.leased_at, {now}, 'completed', held.rev + 1 from held where true on conflict do nothing returning run`,
+)
+const completePlainly = sql<PlainEnd>(
+  'runs.complete_plainly',
+  `update runs set rev = runs.rev + 1, status = 'succeeded', reason = null, note = null, entries = case when b.before < 0 then runs.entries else b.entries end, journal_bytes = runs.journal_bytes + b.bytes,
+          progress_at = case when b.entries > b.before then {now} else runs.progress_at end, losses = case when b.entries > b.before then 0 else runs.losses end,
+          hand_backs = case when b.entries > b.before then 0 else runs.hand_backs end, ended_at = {now}, output = b.output, session = null, claim = null,
+          leased_at = null, attempt_deadline = null, suspect_since = null, resumed = 1
+     from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint, output text}
+    where runs.id = b.run and coalesce(runs.attempt = b.attempt and runs.session = b.session, false)
+      and exists (select 1 from attempts a where a.run = b.run and a.attempt = b.attempt)
+    returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b`,
+)
+/** Completions: their attempts, then (with the entries between them) their runs. */
+export const endPlain = (
+  items: readonly PlainWrite[],
+  entriesMax: number,
+  journalMax: number,
+): Statement<{ run: string }> => forEach(endPlainly, items, entriesMax, journalMax)
+export const completePlain = (items: readonly PlainWrite[]): Statement<PlainEnd> =>
+  forEach(completePlainly, items)

@@ -130,6 +130,8 @@ export const openNotifications = (options: NotificationOptions): Notifications =
     },
     async close() {
       closed = true
+      // it ends because it is told to, and nobody needs to hear of it
+      listening = false
       waiting?.()
       const last = client
       if (!last) return

@@ -4,10 +4,10 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Applied } from '../model/apply.ts'
-import { applyWrite, approvalId, namedWaits, touchesWaits } from '../model/apply.ts'
+import { applyWrite, approvalId, isPlain, namedWaits, touchesWaits } from '../model/apply.ts'
 import type { AttemptEnd } from '../model/attempt.ts'
 import type { Follow } from '../model/follow.ts'
-import { nothing, wakes } from '../model/follow.ts'
+import { merge, nothing, wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
@@ -52,6 +52,7 @@ import {
   unreadSignals,
   waitOf,
 } from '../store/tables/waits.ts'
+import { entryTwice, writePlain } from './write-plain.ts'
 
 export interface SessionWrite {
   readonly session: string
@@ -59,19 +60,50 @@ export interface SessionWrite {
 }
 
 export interface Written {
-  /** One answer an item, in order; `busy` where another transaction had the run. */
-  readonly answers: readonly (WriteAnswer | 'busy')[]
+  /**
+   * One answer an item, in order; `busy` where another transaction had the run; `again` where the batch was plain, was
+   * committed with its only ask, and this run was not as a plain write needs it: to be written again, not `plainly`.
+   */
+  readonly answers: readonly (WriteAnswer | 'busy' | 'again')[]
   readonly follow: Follow
 }
 
-/** Each run stands in `items` at most once: the caller sends a run's next write when it has the answer to this one. */
+/**
+ * Each run stands in `items` at most once: the caller sends a run's next write when it has the answer to this one.
+ * `plainly`: plain writes are tried first without reading their runs; by default where locked runs are skipped.
+ */
 export function* write(
   tx: Tx,
   items: readonly SessionWrite[],
   context: PlanContext,
   lock: 'skip' | 'wait' = 'skip',
+  plainly = lock === 'skip',
 ): Steps<Written> {
+  const plain = plainly ? items.filter(({ write: each }) => isPlain(each)) : []
+  if (plain.length === 0) return yield* decided(tx, items, context, lock)
+  const whole = plain.length === items.length
+  const done = yield* writePlain(plain, context, whole)
+  const rest = whole ? [] : items.filter(({ write: each }) => !done.answers.has(each.run))
+  const others = yield* decided(tx, rest, context, lock)
+  const answers = new Map<string, WriteAnswer | 'busy'>(done.answers)
+  rest.forEach(({ write: each }, i) =>
+    answers.set(each.run, others.answers[i] as WriteAnswer | 'busy'),
+  )
+  return {
+    answers: items.map(({ write: each }) => answers.get(each.run) ?? 'again'),
+    follow: merge(done.follow, others.follow),
+  }
+}
+
+/** Reads the runs under their locks and lets the model decide. */
+function* decided(
+  tx: Tx,
+  items: readonly SessionWrite[],
+  context: PlanContext,
+  lock: 'skip' | 'wait',
+): Steps<{ answers: (WriteAnswer | 'busy')[]; follow: Follow }> {
   const follow = nothing()
+  if (items.length === 0) return { answers: [], follow }
   const ids = items.map(({ write: each }) => each.run)
   const waiting = items
     .filter(({ write: each }) => touchesWaits(each))
@@ -293,14 +325,7 @@ function* store(
     )
     wrote([...ends, ...moves, ...progress], all.length, 'write')
   } catch (error) {
-    if (error instanceof UniqueViolation && error.table === 'steps')
-      throw new LeaseholdError(
-        'invalid_request',
-        `an entry has the key of an earlier one of its run; the keys are ${steps
-          .map(({ key }) => key)
-          .slice(0, 5)
-          .join(', ')}`,
-      )
+    if (error instanceof UniqueViolation && error.table === 'steps') throw entryTwice(steps)
     const [child] = born
     if (error instanceof UniqueViolation && child)
       throw new LeaseholdError(

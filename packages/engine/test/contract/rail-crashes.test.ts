@@ -69,6 +69,13 @@ interface Case {
   readonly act: Act
   /** What doing it again comes to: nothing more, a refusal that changes nothing, or the same once more. */
   readonly again: 'nothing' | 'refusal' | 'once more'
+  /** Transactions of the act. Default 1. */
+  readonly commits?: number
+}
+let fresh: ClaimedRun
+const claimNew = async ({ a }: Stage): Promise<void> => {
+  await t.start('w', { id: 'run_new' })
+  fresh = only(await a.claim(1))
 }
 const act: Record<string, Case> = {
   'a start': {
@@ -99,9 +106,22 @@ const act: Record<string, Case> = {
       }),
     again: 'nothing',
   },
+  // the first finds that its run has more to settle than a plain one
   'a completion': {
     act: ({ a, run }) =>
       a.write(run, { entries: [entry(3, 'c')], end: { kind: 'complete', output: '"out"' } }),
+    again: 'nothing',
+    commits: 2,
+  },
+  'a plain checkpoint': {
+    before: claimNew,
+    act: ({ a }) => a.checkpoint(fresh, 'p', 'q'),
+    again: 'nothing',
+  },
+  'a plain completion': {
+    before: claimNew,
+    act: ({ a }) =>
+      a.write(fresh, { entries: [entry(1, 'p')], end: { kind: 'complete', output: '"out"' } }),
     again: 'nothing',
   },
   'a failure with a handler': {
@@ -283,7 +303,7 @@ const bare = (all: Record<string, Row[]>): unknown => ({
 })
 
 describe('RAIL-01 a process that dies at a statement leaves nothing half done', () => {
-  for (const [name, { before, act: go, again }] of Object.entries(act)) {
+  for (const [name, { before, act: go, again, commits = 1 }] of Object.entries(act)) {
     it(`RAIL-01 ${name}: dying at any statement, nothing of it is there; done again, all of it is`, async () => {
       const s = await stage()
       await before?.(s)
@@ -316,7 +336,7 @@ describe('RAIL-01 a process that dies at a statement leaves nothing half done', 
       const s = await stage()
       await before?.(s)
       const cut = cutter(t.engine.store)
-      cut.afterCommit(1)
+      cut.afterCommit(commits)
       await expect(go(s)).rejects.toThrow(Crash)
       cut.off()
       expect(await broken(t)).toEqual([])

@@ -211,10 +211,14 @@ export class Shadow {
     const runs = new Map<string, Row[]>()
     const sessions = new Set<string>()
     let limits = false
+    /** Runs whose plain write was stored: of the others that were sent with it nothing was. */
+    const plain = new Set<string>()
     for (const touch of commit.writes) {
       switch (touch.table) {
         case 'runs':
           this.#runsOf(touch, runs)
+          if (touch.name === 'runs.progress_plainly')
+            for (const row of touch.rows) plain.add(String(row['id']))
           break
         case 'sessions':
           if (touch.name === 'sessions.claim') {
@@ -228,9 +232,22 @@ export class Shadow {
           this.#readPauses()
           break
         case 'steps':
-          this.#steps(touch, change)
+          this.#steps(touch, change, plain)
           break
         case 'attempts':
+          if (touch.name === 'attempts.complete_plainly') {
+            for (const row of touch.rows) plain.add(String(row['run']))
+            for (const row of listed(touch))
+              if (plain.has(String(row['run'])))
+                change.attempts.push({
+                  run: String(row['run']),
+                  attempt: Number(row['attempt']),
+                  session: String(row['session']),
+                  end: 'completed',
+                  reason: null,
+                })
+            break
+          }
           for (const row of listed(touch))
             change.attempts.push({
               run: String(row['run']),
@@ -366,7 +383,7 @@ export class Shadow {
       this.pauses.set(`${row.kind}:${row.name}`, row.until)
   }
 
-  #steps(touch: Touch, change: Change): void {
+  #steps(touch: Touch, change: Change, plain: ReadonlySet<string>): void {
     if (touch.name === 'steps.copy') {
       const [from, to, before] = touch.params
       const copy = new Map<string, EntryRow>()
@@ -375,7 +392,9 @@ export class Shadow {
       this.entries.set(String(to), copy)
       return
     }
+    const guarded = touch.name === 'steps.after_progress' || touch.name === 'steps.before_end'
     for (const row of listed(touch)) {
+      if (guarded && !plain.has(String(row['run']))) continue
       const entry: EntryRow = {
         run: String(row['run']),
         key: String(row['key']),

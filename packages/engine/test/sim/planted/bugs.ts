@@ -42,6 +42,27 @@ export const bugs: readonly Bug[] = [
     `run !== undefined && run.status === 'running'`,
     'RUN-07 a write is held against the status alone',
   ),
+  bug(
+    'plain-fence',
+    'store/move.ts',
+    "r.attempt = b.attempt and r.session = b.session and r.status = 'running'",
+    "r.status = 'running'",
+    'RUN-07 a plain write is held against the status alone',
+  ),
+  bug(
+    'plain-keeps-losses',
+    'store/move.ts',
+    'losses = 0, suspect_since = null, hand_backs = 0',
+    'suspect_since = null',
+    'RUN-12 a plain write with new entries does not reset the count of losses',
+  ),
+  bug(
+    'plain-over-a-parent',
+    'store/move.ts',
+    'and (r.parent is null or r.awaited = 0)',
+    '',
+    'RAIL-03 a child that ends plainly tells its parent nothing',
+  ),
   {
     ...bug(
       'fence-session',
