@@ -3,6 +3,7 @@ import type { ErrorCode } from '../kernel/codes.ts'
 import { codes } from '../kernel/codes.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
+import { systemTimers } from '../kernel/timers.ts'
 import type { Output } from './output.ts'
 
 export const exit = {
@@ -18,6 +19,10 @@ export const exit = {
   unreachable: 6,
   timedOut: 7,
 } as const
+
+/** Ends the process after a mistake of our own: what it has answered stays, and one that has been wrong once is not asked again. */
+export const exitOnDefect = (): void =>
+  void systemTimers.after(100, () => process.exit(exit.failed))
 
 /** A person's mistake in a command, told without a stack. */
 export class UsageError extends Error {

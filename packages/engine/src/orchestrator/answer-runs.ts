@@ -69,6 +69,8 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
   const learn = async (
     starts: readonly Pick<z.output<typeof startBody>, 'workflow' | 'version'>[],
   ): Promise<void> => {
+    // a file has one server, which knows all that was registered
+    if (engine.store.kind === 'sqlite') return
     const unknown = starts.some(({ workflow, version }) =>
       typeof version === 'string'
         ? !engine.catalog.definitions.has(definitionKey(workflow, version))

@@ -46,10 +46,16 @@ export const openNotifications = (options: NotificationOptions): Notifications =
   let waiting: Cancel | null = null
   let ended: (() => void) | null = null
 
+  /** One after the other: a connection takes one query at a time. */
+  let before: Promise<unknown> = Promise.resolve()
   const say = (to: pg.Client, kind: string, text: string): void => {
-    to.query('select pg_notify($1, $2)', [channel, `${self} ${kind} ${text}`]).catch(
-      (error: unknown) => lose(to, error),
-    )
+    before = before
+      .then(() =>
+        client === to
+          ? to.query('select pg_notify($1, $2)', [channel, `${self} ${kind} ${text}`])
+          : undefined,
+      )
+      .catch((error: unknown) => lose(to, error))
   }
 
   /** The connection is of no more use: another one takes its place after a while. */

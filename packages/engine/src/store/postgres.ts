@@ -95,8 +95,8 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     return plan
   }
   const plain = (name: string, text: string): Plan => ({ name, text, of: undefined, columns: null })
-  // plans stay generic, since a batch says nothing about the next; the two joins that a batch could tempt the planner
-  // into over a whole history are not in the statements' reach
+  // plans stay generic, since a batch says nothing about the next, and are made for indexes, however small a table was when
+  // it was analysed: what is read must not grow with history
   const opening: Plan = plain(
     'opening',
     `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +

@@ -1,5 +1,5 @@
-// Plain writes, many at once, in one round trip: the fence and all that could make a run special are guards of the statements
-// themselves. What they do is what the model does to such a run; what they leave untouched it decides.
+// Plain writes, many at once: the fence and all that could make a run special are guards of the statements themselves. What
+// they do is what the model does to such a run; what they leave untouched it decides.
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
@@ -9,40 +9,43 @@ import type { PlainWrite } from '../store/move.ts'
 import { completePlain, endPlain, progressPlain } from '../store/move.ts'
 import type { Steps } from '../store/sql.ts'
 import { ask, finish, UniqueViolation } from '../store/sql.ts'
-import type { PlainStep } from '../store/tables/journal.ts'
-import { insertLastSteps, insertProgressSteps } from '../store/tables/journal.ts'
+import type { StepRow } from '../store/tables/journal.ts'
+import { insertLastSteps } from '../store/tables/journal.ts'
 
 interface Item {
   readonly session: string
   readonly write: AttemptWrite
 }
 
-/** Answers the runs that were written. `last`: nothing is asked after it, and the transaction commits with it. */
+export interface PlainlyWritten {
+  /** Of the runs that were written. */
+  readonly answers: Map<string, WriteOk>
+  readonly follow: Follow
+  /** The entries of checkpoints, which the next ask is to store: only now is it known which runs took them. */
+  readonly entries: readonly (StepRow & { readonly rev: number })[]
+}
+
+/** `last`: nothing is asked after it, and the transaction commits with it; only where no item is a checkpoint. */
 export function* writePlain(
   items: readonly Item[],
   { settings: { entriesMax, journalMax } }: PlanContext,
   last: boolean,
-): Steps<{ answers: Map<string, WriteOk>; follow: Follow }> {
-  const ends = items.filter(({ write }) => write.end !== undefined)
-  const checkpoints = items.filter(({ write }) => write.end === undefined)
+): Steps<PlainlyWritten> {
+  const ends = items.filter(isEnd)
+  const checkpoints = items.filter((item) => !isEnd(item))
   const endRows = ends.map(rowOf)
-  const how = last ? finish : ask
-  const written = function* () {
-    try {
-      return yield* how(
-        progressPlain(checkpoints.map(rowOf), entriesMax, journalMax),
-        insertProgressSteps(checkpoints.flatMap(stepsOf)),
-        endPlain(endRows, entriesMax, journalMax),
-        insertLastSteps(ends.flatMap(stepsOf)),
-        completePlain(endRows),
-      )
-    } catch (error) {
-      throw error instanceof UniqueViolation
-        ? entryTwice(items.flatMap(({ write }) => write.entries))
-        : error
-    }
-  }
-  const [progressed, , , , ended] = yield* written()
+  const statements = [
+    progressPlain(checkpoints.map(rowOf), entriesMax, journalMax),
+    endPlain(endRows, entriesMax, journalMax),
+    insertLastSteps(
+      ends.flatMap((item) => stepsOf(item).map((step) => ({ ...step, session: item.session }))),
+    ),
+    completePlain(endRows),
+  ] as const
+  const [progressed, , , ended] = yield* entriesOnce(
+    (last ? finish : ask)(...statements),
+    ends.flatMap(({ write }) => write.entries),
+  )
   const follow = nothing()
   const answers = new Map<string, WriteOk>()
   const answer = (run: string, rev: number, more: Pick<WriteOk, 'note' | 'ended'>): void => {
@@ -56,18 +59,35 @@ export function* writePlain(
     // what it held of its limits is free
     for (const key of Object.values(limits)) if (key !== null) follow.admit.add(key)
   }
-  return { answers, follow }
+  const entries = checkpoints.flatMap((item) => {
+    const rev = answers.get(item.write.run)?.rev
+    return rev === undefined ? [] : stepsOf(item).map((step) => ({ ...step, rev }))
+  })
+  return { answers, follow, entries }
 }
 
-/** What the store says when an entry has the key of an earlier one of its run. */
-export const entryTwice = (entries: readonly { readonly key: string }[]): LeaseholdError =>
-  new LeaseholdError(
-    'invalid_request',
-    `an entry has the key of an earlier one of its run; the keys are ${entries
-      .map(({ key }) => key)
-      .slice(0, 5)
-      .join(', ')}`,
-  )
+/** Whether a plain write ends its attempt; any other is a checkpoint. */
+export const isEnd = ({ write }: Item): boolean => write.end !== undefined
+
+/** The steps of a transaction that stores these entries, with the store's refusal of a key that is there in words. */
+export function* entriesOnce<T>(
+  steps: Steps<T>,
+  entries: readonly { readonly key: string }[],
+): Steps<T> {
+  try {
+    return yield* steps
+  } catch (error) {
+    if (error instanceof UniqueViolation && error.table === 'steps')
+      throw new LeaseholdError(
+        'invalid_request',
+        `an entry has the key of an earlier one of its run; the keys are ${entries
+          .map(({ key }) => key)
+          .slice(0, 5)
+          .join(', ')}`,
+      )
+    throw error
+  }
+}
 
 const bytesOf = (text: string | null): number => (text === null ? 0 : Buffer.byteLength(text))
 
@@ -86,18 +106,14 @@ const rowOf = ({ session, write: { run, attempt, entries, end } }: Item): PlainW
   }
 }
 
-const stepsOf = ({ session, write: { run, attempt, entries } }: Item): PlainStep[] => {
-  const last = entries.at(-1)?.n ?? 0
-  return entries.map(({ key, n, kind, at, output, error }) => ({
+const stepsOf = ({ write: { run, attempt, entries } }: Item): StepRow[] =>
+  entries.map(({ key, n, kind, at, output, error }) => ({
     run,
-    attempt,
-    session,
-    last,
     key,
     n,
     kind,
+    attempt,
     at,
     output,
     error,
   }))
-}

@@ -52,7 +52,8 @@ import {
   unreadSignals,
   waitOf,
 } from '../store/tables/waits.ts'
-import { entryTwice, writePlain } from './write-plain.ts'
+import type { PlainlyWritten } from './write-plain.ts'
+import { entriesOnce, isEnd, writePlain } from './write-plain.ts'
 
 export interface SessionWrite {
   readonly session: string
@@ -81,29 +82,34 @@ export function* write(
 ): Steps<Written> {
   const plain = plainly ? items.filter(({ write: each }) => isPlain(each)) : []
   if (plain.length === 0) return yield* decided(tx, items, context, lock)
-  const whole = plain.length === items.length
+  // without a checkpoint nothing is left to store, and what was not plain after all is rare: it is written again
+  const whole = plain.length === items.length && plain.every(isEnd)
   const done = yield* writePlain(plain, context, whole)
   const rest = whole ? [] : items.filter(({ write: each }) => !done.answers.has(each.run))
-  const others = yield* decided(tx, rest, context, lock)
+  const others = whole ? null : yield* decided(tx, rest, context, lock, done.entries)
   const answers = new Map<string, WriteAnswer | 'busy'>(done.answers)
   rest.forEach(({ write: each }, i) =>
-    answers.set(each.run, others.answers[i] as WriteAnswer | 'busy'),
+    answers.set(each.run, others?.answers[i] as WriteAnswer | 'busy'),
   )
   return {
     answers: items.map(({ write: each }) => answers.get(each.run) ?? 'again'),
-    follow: merge(done.follow, others.follow),
+    follow: others ? merge(done.follow, others.follow) : done.follow,
   }
 }
 
-/** Reads the runs under their locks and lets the model decide. */
+/** Reads the runs under their locks and lets the model decide. With its first ask it stores the `entries` of others. */
 function* decided(
   tx: Tx,
   items: readonly SessionWrite[],
   context: PlanContext,
   lock: 'skip' | 'wait',
+  entries: PlainlyWritten['entries'] = [],
 ): Steps<{ answers: (WriteAnswer | 'busy')[]; follow: Follow }> {
   const follow = nothing()
-  if (items.length === 0) return { answers: [], follow }
+  if (items.length === 0) {
+    yield* entriesOnce(finish(insertSteps(entries)), entries)
+    return { answers: [], follow }
+  }
   const ids = items.map(({ write: each }) => each.run)
   const waiting = items
     .filter(({ write: each }) => touchesWaits(each))
@@ -112,14 +118,18 @@ function* decided(
     .filter(({ write: each }) => each.end?.kind === 'continue')
     .map(({ write: each }) => each.run)
   const named = items.flatMap(({ write: each }) => namedWaits(each))
-  const [rows, live, gone, signals, states] = yield* ask(
-    lockRuns(ids, lock),
-    ...([
-      liveWaits(waiting),
-      goneWaits(named),
-      unreadSignals(waiting),
-      payloadsOf(continued),
-    ] as const),
+  const [, rows, live, gone, signals, states] = yield* entriesOnce(
+    ask(
+      insertSteps(entries),
+      lockRuns(ids, lock),
+      ...([
+        liveWaits(waiting),
+        goneWaits(named),
+        unreadSignals(waiting),
+        payloadsOf(continued),
+      ] as const),
+    ),
+    entries,
   )
   const waits = [...live, ...gone]
   const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
@@ -314,18 +324,20 @@ function* store(
     })),
   )
   try {
-    const [ends, moves, progress] = yield* finish(
-      writeEnds(ended),
-      writeRuns(moved.map((each) => each.run)),
-      writeProgress(progressed.map((each) => each.run)),
-      insertSteps(steps),
-      ...births,
-      ...statements,
-      ...atEnd,
+    const [ends, moves, progress] = yield* entriesOnce(
+      finish(
+        writeEnds(ended),
+        writeRuns(moved.map((each) => each.run)),
+        writeProgress(progressed.map((each) => each.run)),
+        insertSteps(steps),
+        ...births,
+        ...statements,
+        ...atEnd,
+      ),
+      steps,
     )
     wrote([...ends, ...moves, ...progress], all.length, 'write')
   } catch (error) {
-    if (error instanceof UniqueViolation && error.table === 'steps') throw entryTwice(steps)
     const [child] = born
     if (error instanceof UniqueViolation && child)
       throw new LeaseholdError(

@@ -163,6 +163,10 @@ const writes: readonly (readonly [string, (run: ClaimedRun, recorded: number) =>
     'steps of which some are recorded',
     (_run, n) => ({ entries: [entry(Math.max(1, n), n === 0 ? 's1' : 'b'), entry(n + 1, 'next')] }),
   ],
+  [
+    'another key under a number that is recorded',
+    (_run, n) => ({ entries: [entry(Math.max(1, n), 'other')] }),
+  ],
   ['a key twice', (_run, n) => ({ entries: [entry(n + 1, 'same'), entry(n + 2, 'same')] })],
   [
     'more entries than there may be',

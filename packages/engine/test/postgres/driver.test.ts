@@ -63,6 +63,22 @@ const code = (promise: Promise<unknown>): Promise<string> =>
     (error: { code?: string }) => error.code ?? 'no code',
   )
 
+/** The row `a`, locked by a transaction that is no store's, until it is let go. */
+const lockedElsewhere = async (): Promise<() => Promise<void>> => {
+  schema.psql.query(`insert into things values ('a', 0)`)
+  const client = new pg.Client({
+    connectionString: given,
+    options: `-c search_path=${schema.schema}`,
+  })
+  await client.connect()
+  await client.query('begin')
+  await client.query(`select * from things where id = 'a' for update`)
+  return async () => {
+    await client.query('rollback')
+    await client.end()
+  }
+}
+
 describe('transactions', () => {
   it('RAIL-09 an ask is a round trip, and the last one commits with it', async () => {
     const store = open()
@@ -157,20 +173,12 @@ describe('transactions that meet', () => {
 
   it('RAIL-09 a row that stays locked is store_busy', async () => {
     const store = open({ lockMs: 100 })
-    schema.psql.query(`insert into things values ('a', 0)`)
-    const other = new pg.Client({
-      connectionString: given,
-      options: `-c search_path=${schema.schema}`,
-    })
-    await other.connect()
-    await other.query('begin')
-    await other.query(`select * from things where id = 'a' for update`)
+    const letGo = await lockedElsewhere()
     const locking = doing(store, function* () {
       yield* ask(statement(lock, 'a'))
     })
     expect(await code(locking)).toBe('store_busy')
-    await other.query('rollback')
-    await other.end()
+    await letGo()
   })
 })
 
@@ -300,14 +308,7 @@ describe('a server that fails', () => {
 
   it('B107 a pool that is busy with other work keeps a connection for what is urgent', async () => {
     const store = open({ connections: 3, reserved: 1, connectMs: 60_000 })
-    schema.psql.query(`insert into things values ('a', 0)`)
-    const held = new pg.Client({
-      connectionString: given,
-      options: `-c search_path=${schema.schema}`,
-    })
-    await held.connect()
-    await held.query('begin')
-    await held.query(`select * from things where id = 'a' for update`)
+    const letGo = await lockedElsewhere()
     const busy = Array.from({ length: 6 }, () =>
       doing(store, function* () {
         yield* finish(statement(raise, 'a'))
@@ -317,8 +318,7 @@ describe('a server that fails', () => {
       return yield* finish(statement(one))
     }, 'urgent')
     expect(urgent).toEqual([[{ n: 1 }]])
-    await held.query('rollback')
-    await held.end()
+    await letGo()
     await Promise.all(busy)
   })
 })

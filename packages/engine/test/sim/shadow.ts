@@ -211,14 +211,12 @@ export class Shadow {
     const runs = new Map<string, Row[]>()
     const sessions = new Set<string>()
     let limits = false
-    /** Runs whose plain write was stored: of the others that were sent with it nothing was. */
+    /** Runs whose plain end was stored: of the others that were sent with it nothing was. */
     const plain = new Set<string>()
     for (const touch of commit.writes) {
       switch (touch.table) {
         case 'runs':
           this.#runsOf(touch, runs)
-          if (touch.name === 'runs.progress_plainly')
-            for (const row of touch.rows) plain.add(String(row['id']))
           break
         case 'sessions':
           if (touch.name === 'sessions.claim') {
@@ -392,7 +390,7 @@ export class Shadow {
       this.entries.set(String(to), copy)
       return
     }
-    const guarded = touch.name === 'steps.after_progress' || touch.name === 'steps.before_end'
+    const guarded = touch.name === 'steps.before_end'
     for (const row of listed(touch)) {
       if (guarded && !plain.has(String(row['run']))) continue
       const entry: EntryRow = {

@@ -8,7 +8,7 @@ import type { RunningServer, ServerConfig } from '../../orchestrator/main.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'
-import { exit } from '../exit.ts'
+import { exitOnDefect } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
@@ -29,7 +29,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
       tokens: [],
       settings: config.settings,
       ports,
-      onDefect: () => void setTimeout(() => process.exit(exit.failed), 100),
+      onDefect: exitOnDefect,
     },
     !portIsGiven,
   )

@@ -4,7 +4,7 @@ import { nameOf } from '../../model/store-at.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
 import { loadConfig, storeOf } from '../config.ts'
-import { exit } from '../exit.ts'
+import { exitOnDefect } from '../exit.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
 import { tokensOf } from '../tokens.ts'
@@ -20,8 +20,7 @@ export const run: Run = async ({ out, sources }) => {
     tokens: tokensOf(config),
     settings: config.settings,
     ports,
-    // what it has answered stays; a process that has been wrong once is not asked again
-    onDefect: () => void setTimeout(() => process.exit(exit.failed), 100),
+    onDefect: exitOnDefect,
   })
   out.line(`leasehold serves ${nameOf(store)} at ${server.url}`)
   const code = await untilStopped(() => server.stop(), out)

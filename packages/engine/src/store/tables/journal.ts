@@ -23,34 +23,18 @@ const insert = sql<never>(
 export const insertSteps = (steps: readonly (StepRow & { rev: number })[]): Statement<never> =>
   forEach(insert, steps)
 
-export interface PlainStep extends StepRow {
-  readonly session: string
-  /** Entries with its write. */
-  readonly last: number
-}
-const afterProgress = sql<never>(
-  'steps.after_progress',
-  `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
-   select b.run, b.key, b.n, b.kind, b.attempt, r.rev, b.at, b.output, b.error
-     from {rows $1 as b: run text, attempt int, session text, last int, key text, n int, kind text, at bigint, output text, error text}
-     join runs r on r.id = b.run and coalesce(r.attempt = b.attempt and r.session = b.session and r.entries = b.last, false)
-    where not exists (select 1 from steps s where s.run = b.run and s.key = b.key and s.n = b.n)`,
-)
-/** The entries of checkpoints that were stored just before. */
-export const insertProgressSteps = (steps: readonly PlainStep[]): Statement<never> =>
-  forEach(afterProgress, steps)
-
 const beforeEnd = sql<never>(
   'steps.before_end',
   `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
    select b.run, b.key, b.n, b.kind, b.attempt, r.rev + 1, b.at, b.output, b.error
-     from {rows $1 as b: run text, attempt int, session text, last int, key text, n int, kind text, at bigint, output text, error text}
+     from {rows $1 as b: run text, attempt int, session text, key text, n int, kind text, at bigint, output text, error text}
      join runs r on r.id = b.run and coalesce(r.attempt = b.attempt and r.session = b.session, false)
     where exists (select 1 from attempts a where a.run = b.run and a.attempt = b.attempt)`,
 )
 /** The entries of completions whose attempts were stored just before. */
-export const insertLastSteps = (steps: readonly PlainStep[]): Statement<never> =>
-  forEach(beforeEnd, steps)
+export const insertLastSteps = (
+  steps: readonly (StepRow & { readonly session: string })[],
+): Statement<never> => forEach(beforeEnd, steps)
 
 const STEP = 's.run, s.key, s.n, s.kind, s.attempt, s.at, s.output, s.error'
 const ofClaim = sql<StepRow>(
