@@ -29,6 +29,8 @@ export class Answers {
   /** `run#attempt` of what a holder held and left out of its list. */
   readonly unnamed = new Set<string>()
   readonly #keys = new Map<string, { readonly series: string; readonly input: string | null }>()
+  /** What every copy so far of a claim, by session and number, has excepted: whichever was applied did. */
+  readonly #excepted = new Map<string, readonly string[]>()
   readonly #world: World
   readonly #shadow: Shadow
 
@@ -107,8 +109,19 @@ export class Answers {
       this.#say('S6', `${write.run} was completed with ${write.end.output} and has ${run.output}`)
   }
 
+  /** A copy of a claim has arrived: the one that is applied decides what all are answered. */
+  claiming({ session, claim, except }: ClaimRequest): void {
+    const key = `${session}#${claim}`
+    const others = this.#excepted.get(key) ?? except
+    this.#excepted.set(
+      key,
+      others.filter((run) => except.includes(run)),
+    )
+  }
+
   claim(request: ClaimRequest, answer: ClaimAnswer): void {
     if (!answer.ok) return
+    const excepted = this.#excepted.get(`${request.session}#${request.claim}`) ?? []
     for (const { run, attempt, journal, entries } of answer.runs) {
       const holder = this.#shadow.holders.get(`${run}#${attempt}`)
       if (holder !== request.session)
@@ -116,7 +129,7 @@ export class Answers {
           'RUN-05',
           `${run}#${attempt} was given to ${request.session}; ${holder} claimed it`,
         )
-      if (request.except.includes(run))
+      if (excepted.includes(run))
         this.#say('RUN-05', `${run} was given although it was excepted`)
       if (journal.some((entry, i) => entry.n !== i + 1) || journal.length > entries)
         this.#say('RUN-26', `the journal of ${run} was given out of order`)

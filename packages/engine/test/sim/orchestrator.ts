@@ -240,6 +240,7 @@ export class Orchestrator {
         http: httpVerb(this.#world, engine, (request) => answers.listed(request)),
         register: (request: RegisterRequest) => port.register(request),
         claim: async (request: ClaimRequest) => {
+          answers.claiming(request)
           const answer = await port.claim(request)
           answers.claim(request, answer)
           return answer
