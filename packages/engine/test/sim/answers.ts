@@ -129,8 +129,7 @@ export class Answers {
           'RUN-05',
           `${run}#${attempt} was given to ${request.session}; ${holder} claimed it`,
         )
-      if (excepted.includes(run))
-        this.#say('RUN-05', `${run} was given although it was excepted`)
+      if (excepted.includes(run)) this.#say('RUN-05', `${run} was given although it was excepted`)
       if (journal.some((entry, i) => entry.n !== i + 1) || journal.length > entries)
         this.#say('RUN-26', `the journal of ${run} was given out of order`)
     }
