@@ -1,8 +1,8 @@
 // Defining workflows and tasks. A workflow is a plain async function with a name, a declared version and its policies.
 import { milliseconds } from '../kernel/duration.ts'
-import { LeaseholdError } from '../kernel/errors.ts'
+import { errorOf, LeaseholdError } from '../kernel/errors.ts'
 import type { Definition } from '../model/definition.ts'
-import { mustName } from '../model/definition.ts'
+import { eachOnce, mustName } from '../model/definition.ts'
 import { retryFaults } from '../model/retry.ts'
 import { mustFit } from '../model/start.ts'
 import type {
@@ -72,16 +72,8 @@ export const task = <I = void, O = unknown>(
 
 /** The definitions of an executor's workflows; two of one name and version are refused. */
 export const definitionsOf = (workflows: readonly AnyWorkflow[]): Definition[] => {
-  const seen = new Set<string>()
-  for (const { name, version } of workflows) {
-    const key = `${name}@${version}`
-    if (seen.has(key))
-      throw new LeaseholdError(
-        'duplicate_workflow',
-        `two workflows are named ${name} in version ${version}; rename one`,
-        { workflow: name, version },
-      )
-    seen.add(key)
-  }
-  return workflows.map((each) => each.definition)
+  const definitions = workflows.map((each) => each.definition)
+  const once = eachOnce(definitions)
+  if (!once.ok) throw errorOf(once)
+  return definitions
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { at, isName, limitKey, mustName } from './definition.ts'
+import { at, isName, limitKey, mustName, redefined } from './definition.ts'
 
 const polluted: unknown = JSON.parse('{"__proto__":{"id":"p"},"constructor":"c","a":{"b":7}}')
 
@@ -43,5 +43,15 @@ describe('names', () => {
     expect(unfit.filter(isName)).toEqual([])
     expect(() => mustName('a\n', 'queue of w')).toThrow(/queue of w is "a\\n"/)
     expect(() => mustName(undefined, 'workflow name')).toThrow(/missing/)
+  })
+})
+
+describe('RUN-23 a version that is registered again', () => {
+  it('RUN-23 differs by what its members say, whatever their order, and not by what a build left out', () => {
+    expect(redefined({ a: { x: 1, y: 2 } }, { a: { y: 2, x: 1 }, later: null })).toBeNull()
+    expect(redefined({ gone: 1, same: [1] }, { came: 2, same: [1] })).toEqual({
+      gone: { was: 1, is: null },
+      came: { was: null, is: 2 },
+    })
   })
 })

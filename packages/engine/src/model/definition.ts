@@ -1,7 +1,9 @@
 // A workflow version's definition, as the server keeps it: all that admission, validation and pinning need without
 // users' code.
 import { LeaseholdError } from '../kernel/errors.ts'
-import { shown } from '../kernel/json.ts'
+import { canonical, shown } from '../kernel/json.ts'
+import type { Outcome } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { LimitMode } from './slots.ts'
 
@@ -62,6 +64,43 @@ export const definitionOf = (
 ): Definition | undefined => {
   const pinned = version ?? catalog.current.get(workflow)
   return pinned === undefined ? undefined : catalog.definitions.get(definitionKey(workflow, pinned))
+}
+
+/** What a version was defined by and is not any more, member by member. */
+export type Redefined = Readonly<Record<string, { readonly was: unknown; readonly is: unknown }>>
+
+/**
+ * Where a version that is registered again differs from what is stored of it; null where it does not. What one side leaves
+ * out and the other has as null is the same, since one of them may be of an older build.
+ */
+export const redefined = (
+  was: Readonly<Record<string, unknown>>,
+  is: Readonly<Record<string, unknown>>,
+): Redefined | null => {
+  const differing = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter(
+    (member) => canonical(was[member] ?? null) !== canonical(is[member] ?? null),
+  )
+  return differing.length === 0
+    ? null
+    : Object.fromEntries(
+        differing.map((member) => [member, { was: was[member] ?? null, is: is[member] ?? null }]),
+      )
+}
+
+/** One registration says of each version one thing: which of two would hold is nobody's to guess. */
+export const eachOnce = (definitions: readonly Definition[]): Outcome<object> => {
+  const seen = new Set<string>()
+  for (const { workflow, version } of definitions) {
+    const key = definitionKey(workflow, version)
+    if (seen.has(key))
+      return refuse(
+        'duplicate_workflow',
+        `two workflows are named ${workflow} in version ${version}; rename one`,
+        { workflow, version },
+      )
+    seen.add(key)
+  }
+  return { ok: true }
 }
 
 /** `template` with its `{paths}` read from `input`; undefined where a path leads to nothing that can name a limit. */

@@ -177,6 +177,14 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
         ),
       )
       if (!answer.ok) return answer
+      for (const { workflow, version, changed } of answer.redefined)
+        ports.log.warn('workflow.redefined', {
+          workflow,
+          version,
+          changed,
+          session: request.session,
+          sentence: `${workflow} version ${version} was registered with other ${Object.keys(changed).join(', ')} than it had; from now on this one holds, also for executors that announced the earlier one. Raise the version to keep both`,
+        })
       await engine.reload()
       known.set(request.session, what)
       await unparkServed(engine, what)

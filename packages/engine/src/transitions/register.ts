@@ -1,5 +1,7 @@
-// A session begins: its row, the definitions that it announces, and which of them became current.
-import type { Definition } from '../model/definition.ts'
+// A session begins: its row, the definitions that it announces, and which of them became current. A version that is known
+// takes the definition of its last registration, since a deploy must get through; what it changed is told.
+import type { Definition, Redefined } from '../model/definition.ts'
+import { eachOnce, redefined } from '../model/definition.ts'
 import { laneOf } from '../model/run.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
@@ -8,18 +10,32 @@ import { ask, finish } from '../store/sql.ts'
 import type { NewSession, SessionRow } from '../store/tables/sessions.ts'
 import {
   insertSession,
+  knownDefinitions,
   makeCurrent,
   putDefinitions,
   putLanes,
   sessionById,
 } from '../store/tables/sessions.ts'
 
+export interface Registered {
+  readonly ok: true
+  readonly session: SessionRow
+  /** Versions that were known with another definition, which this one has replaced. */
+  readonly redefined: readonly {
+    readonly workflow: string
+    readonly version: string
+    readonly changed: Redefined
+  }[]
+}
+
 export function* register(
   _tx: Tx,
   session: NewSession,
   definitions: readonly Definition[],
   queues: readonly string[],
-): Steps<{ ok: true; session: SessionRow } | Refusal> {
+): Steps<Registered | Refusal> {
+  const once = eachOnce(definitions)
+  if (!once.ok) return once
   // two that register at once write the same rows in the same order, so that neither waits for the other for ever
   const ordered = [...definitions].sort((a, b) =>
     byText(`${a.workflow}\n${a.version}`, `${b.workflow}\n${b.version}`),
@@ -36,7 +52,8 @@ export function* register(
       }
     }),
   )
-  yield* ask(
+  const [known] = yield* ask(
+    knownDefinitions(ordered),
     makeCurrent(definitions),
     putDefinitions(
       ordered.map((definition) => ({
@@ -56,7 +73,20 @@ export function* register(
       `the session id ${session.id} has been used before; mint a new one for each registration`,
       { session: session.id },
     )
-  return { ok: true, session: row }
+  return { ok: true, session: row, redefined: ordered.flatMap((each) => changeOf(each, known)) }
 }
+
+const changeOf = (
+  definition: Definition,
+  known: readonly { workflow: string; version: string; definition: string }[],
+): Registered['redefined'][number][] => {
+  const { workflow, version } = definition
+  const stored = known.find((each) => each.workflow === workflow && each.version === version)
+  const changed =
+    stored && redefined(members(stored.definition), members(JSON.stringify(definition)))
+  return changed ? [{ workflow, version, changed }] : []
+}
+
+const members = (json: string): Record<string, unknown> => ({ ...(JSON.parse(json) as object) })
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

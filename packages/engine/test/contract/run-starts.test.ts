@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { noLog } from '../../src/kernel/log.ts'
+import type { Definition } from '../../src/model/definition.ts'
 import { applyOrder } from '../../src/transitions/apply-orders.ts'
 import { insertOrders } from '../../src/store/tables/orders.ts'
 import { ask } from '../../src/store/sql.ts'
@@ -348,6 +350,52 @@ describe('RUN-23 definitions', () => {
       message: expect.stringContaining('1, 2') as string,
     })
     expect(a.id).not.toBe('')
+  })
+
+  it('RUN-23 a version that is registered with another definition takes it, and says so with both values', async () => {
+    const limits = (value: number) => [{ key: 'customer:{id}', value }]
+    await t.close()
+    const warned: unknown[] = []
+    t = await openStore({
+      log: {
+        ...noLog,
+        warn: (event, facts) => void (event === 'workflow.redefined' && warned.push(facts)),
+      },
+    })
+    const session = (more: Partial<Definition>) =>
+      t.session({ definitions: [definition('w', more), definition('other')] })
+    await session({ limits: limits(1) })
+    await session({ limits: limits(1) })
+    expect(warned).toEqual([])
+    const { id } = await session({ limits: limits(5), totalLimitMs: 60_000 })
+    expect(warned).toEqual([
+      {
+        workflow: 'w',
+        version: '1',
+        session: id,
+        changed: {
+          limits: { was: limits(1), is: limits(5) },
+          totalLimitMs: { was: null, is: 60_000 },
+        },
+        sentence: expect.stringMatching(
+          /^w version 1 was registered with other limits, totalLimitMs than it had.*Raise the version/,
+        ) as string,
+      },
+    ])
+    expect(t.engine.catalog.definitions.get('["w","1"]')).toMatchObject({ limits: limits(5) })
+  })
+
+  it('RUN-23 one registration that names a version twice is refused, since which of the two holds is nobody’s to guess', async () => {
+    const { answer } = await t.session({
+      definitions: [definition('w'), definition('w', { totalLimitMs: 5 })],
+    })
+    expect(answer).toMatchObject({
+      ok: false,
+      code: 'duplicate_workflow',
+      message: 'two workflows are named w in version 1; rename one',
+    })
+    expect(t.sql('select * from definitions')).toEqual([])
+    expect(t.sql('select * from sessions')).toEqual([])
   })
 
   it('RUN-23 limits of the definition hold without users’ code: totalLimit, attemptLimit, startBy, queue, labels', async () => {

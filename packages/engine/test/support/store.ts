@@ -1,6 +1,7 @@
 // A store with its engine for tests of what it promises: SQLite in memory, a clock that moves when told, loops that pass
 // when told, and sessions whose every call is made by hand.
 import { mintIds } from '../../src/kernel/ids.ts'
+import type { Log } from '../../src/kernel/log.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import type { Ports } from '../../src/kernel/ports.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
@@ -115,13 +116,14 @@ interface StoreOptions {
   readonly settings?: Partial<Settings>
   readonly file?: string
   readonly clock?: VirtualClock
+  readonly log?: Log
 }
 
 export const openStore = async (options: StoreOptions = {}): Promise<TestStore> => {
   const clock = options.clock ?? virtualClock(NOW)
   const random = seededRandom(1)
   const ids = mintIds(clock.time, random)
-  const ports = { time: clock.time, timers: clock.timers(), random, ids, log: noLog }
+  const ports = { time: clock.time, timers: clock.timers(), random, ids, log: options.log ?? noLog }
   const { opened, sql, close } = await database({ ...options, ports })
   const { engine, loops } = opened
   const pass = async (...names: string[]): Promise<number> => {

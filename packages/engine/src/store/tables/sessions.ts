@@ -167,6 +167,17 @@ export interface DefinitionRow {
   readonly definition: string
   readonly current_version: string
 }
+const known = sql<Pick<DefinitionRow, 'workflow' | 'version' | 'definition'>>(
+  'definitions.known',
+  `select d.workflow, d.version, d.definition from {rows $1 as b: workflow text, version text} join definitions d on d.workflow = b.workflow and d.version = b.version
+    order by d.workflow, d.version {lock d}`,
+)
+/** What is stored of these versions, locked: of two that register at once the second sees what the first has put. */
+export const knownDefinitions = (
+  items: readonly { workflow: string; version: string }[],
+): Statement<Pick<DefinitionRow, 'workflow' | 'version' | 'definition'>> =>
+  statement(known, rows(items.map(({ workflow, version }) => ({ workflow, version }))))
+
 const define = sql<{ workflow: string }>(
   'definitions.put',
   `insert into definitions (workflow, version, queue, definition, created_at, updated_at)
