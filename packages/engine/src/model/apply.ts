@@ -1,6 +1,6 @@
 // What one write of an attempt does to its run: a pure function from the rows read under the lock to the rows written.
 // The transition around it locks, reads, and stores exactly what comes back.
-import type { Outcome } from '../kernel/outcome.ts'
+import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { AttemptEnd } from './attempt.ts'
 import { isName } from './definition.ts'
@@ -94,6 +94,41 @@ export const isPlain = (write: AttemptWrite): boolean =>
       (kind === 'step' || kind === 'local' || kind === 'patch') &&
       n === (write.entries[0]?.n ?? 0) + i,
   )
+
+/**
+ * Refuses a write that brings a payload over the limit, whatever its run is: an executor that does not look itself cannot
+ * store one. Inputs of children are looked at where they start; what a wait came to was looked at when it came.
+ */
+export const payloadFault = (write: AttemptWrite, most: number): Refusal | null => {
+  const payloads: [string, string | null | undefined][] = [
+    ...write.entries
+      .filter(({ kind }) => kind === 'step' || kind === 'local')
+      .map(({ key, output }): [string, string | null] => [`the outcome of ${key}`, output]),
+    ...(write.waits ?? []).map(({ key, approval }): [string, string | null | undefined] => [
+      `the data of the approval ${key}`,
+      approval?.data,
+    ]),
+    ...(write.stream ?? []).map(({ stream, data }): [string, string | null] => [
+      `the item of the stream ${stream}`,
+      data,
+    ]),
+    ['the state of the run', write.state],
+    ['the progress of the run', write.progress],
+    ['the result', write.end?.kind === 'complete' ? write.end.output : null],
+  ]
+  for (const [what, text] of payloads) {
+    // a code unit takes three bytes at most: most texts need no count
+    if (typeof text !== 'string' || text.length * 3 <= most) continue
+    const bytes = Buffer.byteLength(text)
+    if (bytes > most)
+      return refuse(
+        'payload_too_large',
+        `${what} has ${bytes} bytes; the limit is ${most}. Store it elsewhere and pass a reference`,
+        { run: write.run, bytes, limit: most },
+      )
+  }
+  return null
+}
 
 /** The waits that a write records or stands at: of these also what is gone is read, since a copy of it may come late. */
 export const namedWaits = (write: AttemptWrite): { readonly run: string; readonly key: string }[] =>

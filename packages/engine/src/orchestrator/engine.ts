@@ -5,6 +5,7 @@ import type { Batcher } from '../kernel/batcher.ts'
 import { keyedHash } from '../kernel/digest.ts'
 import { Fault, LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
+import { payloadFault } from '../model/apply.ts'
 import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
@@ -188,7 +189,10 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     reload,
     start: (item) => starts.add(item),
     startMany: (items) => startBatch(items),
-    write: (session, item) => writes.add({ session, write: item }),
+    write(session, item) {
+      const fault = payloadFault(item, settings.payloadMax)
+      return fault ? Promise.resolve(fault) : writes.add({ session, write: item })
+    },
     async signal(command) {
       return (await engine.act((tx) => signal(tx, command, settings))).answer
     },

@@ -546,6 +546,40 @@ describe('RUN-31 values in the store', () => {
     expect(t.run(run.run)).toMatchObject({ status: 'failed', note: 'a\ufffdb' })
   })
 
+  it('RUN-31 S9 a payload over the limit is refused whoever sends it, and its run goes on', async () => {
+    await t.close()
+    t = await openStore({ settings: { payloadMax: 20 } })
+    a = await t.session()
+    const fits = JSON.stringify('ä'.repeat(9))
+    const over = JSON.stringify('ä'.repeat(10))
+    const approval = { prompt: '?', data: over, deciders: [] }
+    const writes: Partial<AttemptWrite>[] = [
+      { entries: [entry(1, 'a', { output: fits }), entry(2, 'b', { output: over })] },
+      { entries: [entry(1, 'a', { output: over })], end: { kind: 'complete', output: null } },
+      { end: { kind: 'complete', output: over } },
+      { waits: [{ key: 'ok', kind: 'approval', approval }] },
+      { stream: [{ stream: 'log', seq: 1, data: over }] },
+      { state: over },
+      { progress: over },
+    ]
+    const run = await started()
+    const before = t.run(run.run)
+    for (const write of writes)
+      expect(await a.write(run, write)).toMatchObject({
+        ok: false,
+        code: 'payload_too_large',
+        message: expect.stringMatching(/has 22 bytes; the limit is 20/) as string,
+        detail: { run: run.run, bytes: 22, limit: 20 },
+      })
+    expect(t.run(run.run)).toEqual(before)
+    expect(
+      await a.write(run, {
+        entries: [entry(1, 'a', { output: fits })],
+        end: { kind: 'complete', output: fits },
+      }),
+    ).toMatchObject({ ok: true, ended: 'succeeded' })
+  })
+
   it('RUN-31 the journal’s limits are settings, refused clearly', async () => {
     await t.close()
     t = await openStore({ settings: { entriesMax: 2, journalMax: 100 } })
