@@ -228,6 +228,12 @@ const table = {
     what: 'The file is not a Leasehold database.',
     todo: 'Name another file.',
   },
+  row_unreadable: {
+    kind: 'fault',
+    status: 500,
+    what: 'A stored row cannot be read: somebody changed it in the database.',
+    todo: 'Put right what the message names; other rows are not concerned.',
+  },
   schema_newer: {
     kind: 'fault',
     status: 500,

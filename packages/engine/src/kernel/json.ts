@@ -36,8 +36,18 @@ const takes = (room: Room, bytes: number): void => {
   )
 }
 
-export const decode = (text: string | null | undefined): unknown =>
-  text === null || text === undefined ? undefined : (JSON.parse(text) as unknown)
+/** Reads a text that `encode` made; where somebody changed it since, `row_unreadable` says so. */
+export const decode = (text: string | null | undefined): unknown => {
+  if (text === null || text === undefined) return undefined
+  try {
+    return JSON.parse(text) as unknown
+  } catch (error) {
+    throw new LeaseholdError(
+      'row_unreadable',
+      `a stored value of the run cannot be read, since somebody changed it in the database: it is not JSON: ${messageOf(error)}`,
+    )
+  }
+}
 
 /**
  * What is wrong with a JSON text that came from outside, or null: it must parse, and be nested no deeper than we go, since

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../kernel/codes.ts'
 import { codes } from '../kernel/codes.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { storedObject } from '../kernel/stored.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { PlanContext } from '../model/start.ts'
@@ -61,7 +62,10 @@ function* once<T>(
   if (taken.length === 0) {
     const answer =
       first?.request_hash === command.hash
-        ? (JSON.parse(first.answer) as Outcome<T>)
+        ? (storedObject(
+            first.answer,
+            `the answer under the key ${command.key}`,
+          ) as unknown as Outcome<T>)
         : refuse(
             'command_reused',
             `the key ${command.key} was used for another request to ${first?.route}; mint a new one for each new request`,

@@ -5,6 +5,7 @@ import type { Batcher } from '../kernel/batcher.ts'
 import { keyedHash } from '../kernel/digest.ts'
 import { Fault, LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
+import { readOr, storedObject } from '../kernel/stored.ts'
 import { payloadFault } from '../model/apply.ts'
 import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
@@ -130,10 +131,20 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     const row = global[0]
     catalog = {
       definitions: new Map(
-        definitions.map((each) => [
-          definitionKey(each.workflow, each.version),
-          JSON.parse(each.definition) as Definition,
-        ]),
+        definitions.flatMap(({ workflow, version, definition }) =>
+          readOr<[string, Definition][]>(
+            () => {
+              const what = `the definition of ${workflow} version ${version}`
+              const read = storedObject(definition, what) as unknown as Definition
+              return [[definitionKey(workflow, version), read]]
+            },
+            (sentence) => {
+              // its executor mends it when it registers again
+              ports.log.error('definition.unreadable', { workflow, version, sentence })
+              return []
+            },
+          ),
+        ),
       ),
       current: new Map(definitions.map((each) => [each.workflow, each.current_version])),
       globalLimit: (row?.operator_value ?? row?.code_value ?? null) !== null,
@@ -332,7 +343,8 @@ const singly = async <I, O>(
   try {
     return [...(await run(items))]
   } catch (error) {
-    if (error instanceof Fault) throw error
+    // what another try would not mend may be the fault of one row
+    if (error instanceof Fault && error.retryable) throw error
     if (items.length === 1) return [new ItemError(error)]
     const answers: (O | ItemError)[] = []
     for (const item of items) {

@@ -56,9 +56,12 @@ export const errorFromProblem = (found: {
   message: string
   detail: Record<string, unknown>
 }): LeaseholdError => {
-  const { kind } = codes[found.code]
+  const { kind, status } = codes[found.code]
   if (kind === 'fault')
-    return new Fault(found.code as FaultCode, found.message, { detail: found.detail })
+    return new Fault(found.code as FaultCode, found.message, {
+      detail: found.detail,
+      retryable: status === 503,
+    })
   return found.code === 'stale_attempt'
     ? new StaleAttemptError(found.message, found.detail)
     : new LeaseholdError(found.code, found.message, found.detail)

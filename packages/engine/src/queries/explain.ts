@@ -24,7 +24,7 @@ import {
 import type { ApprovalRow, WaitRow } from '../store/tables/waits.ts'
 import { waitsOf } from '../store/tables/waits.ts'
 import { parseLane, servesOf, unservedBecause } from './lines.ts'
-import { noProgressSince, value } from './run-view.ts'
+import { decidersOf, noProgressSince, value } from './run-view.ts'
 
 export interface Condition {
   readonly code: string
@@ -334,7 +334,7 @@ const waitingAt = (
       }
     case 'approval': {
       const asked = approvals.find((each) => each.id === wait.name)
-      const deciders = asked ? (JSON.parse(asked.deciders) as string[]) : []
+      const deciders = asked ? decidersOf(asked) : []
       return {
         code: 'approval',
         sentence: `it waits for a decision on “${asked?.prompt ?? wait.key}” since ${at(since)}${asked ? `, at the latest at ${at(asked.deadline)}` : ''}; ${deciders.length === 0 ? 'anybody may decide' : `${deciders.join(', ')} may decide`}`,

@@ -1,4 +1,5 @@
 // Lines and lanes: which limits somebody waits for, and which lanes somebody serves.
+import { readOr, stored, storedTexts } from '../kernel/stored.ts'
 import type { SessionRow } from '../store/tables/sessions.ts'
 import { liveSessions } from '../store/tables/sessions.ts'
 import type { Steps, Tx } from '../store/sql.ts'
@@ -23,11 +24,20 @@ export interface Serves {
   }[]
 }
 
-export const servesOf = (session: Pick<SessionRow, 'queues' | 'labels' | 'workflows'>): Serves => ({
-  queues: JSON.parse(session.queues) as string[],
-  labels: JSON.parse(session.labels) as string[],
-  workflows: JSON.parse(session.workflows) as Serves['workflows'],
-})
+const NOTHING: Serves = { queues: [], labels: [], workflows: [] }
+
+/** A session whose row cannot be read serves nothing, until it registers anew. */
+export const servesOf = (
+  session: Pick<SessionRow, 'id' | 'queues' | 'labels' | 'workflows'>,
+): Serves =>
+  readOr(
+    () => ({
+      queues: storedTexts(session.queues, `the queues of ${session.id}`),
+      labels: storedTexts(session.labels, `the labels of ${session.id}`),
+      workflows: stored(session.workflows, `the workflows of ${session.id}`) as Serves['workflows'],
+    }),
+    () => NOTHING,
+  )
 
 export interface Lane {
   readonly queue: string
@@ -37,7 +47,11 @@ export interface Lane {
 }
 
 export const parseLane = (lane: string): Lane => {
-  const [queue = '', workflow = '', version = '', ...labels] = JSON.parse(lane) as string[]
+  const [queue = '', workflow = '', version = '', ...labels] = readOr<readonly string[]>(
+    () => storedTexts(lane, 'the lane'),
+    // nobody serves it, and what says so shows it as it stands
+    () => ['', lane],
+  )
   return { queue, workflow, version, labels }
 }
 

@@ -1,6 +1,5 @@
 // What operators look at: executors, slots, queues, workflows, pauses, and whether the sweeps are on time.
 import { inWords } from '../kernel/duration.ts'
-import type { Definition } from '../model/definition.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import type { PauseRow } from '../store/tables/limits.ts'
@@ -137,7 +136,7 @@ export function* queues(tx: Tx) {
       lane: row.lane,
       workflow: row.workflow,
       version: row.version,
-      labels: JSON.parse(row.labels) as readonly string[],
+      labels: parseLane(row.lane).labels,
       depth: Math.min(row.depth, COUNT_MAX - 1),
       more: row.depth >= COUNT_MAX,
       oldestAt: row.oldest_at,
@@ -181,7 +180,7 @@ export function* workflows(_tx: Tx) {
         versions: mine.map((row) => ({
           version: row.version,
           queue: row.queue,
-          definition: JSON.parse(row.definition) as Definition,
+          definition: value(row.definition),
           served: served.some((session) =>
             session.workflows.some(
               (each) => each.workflow === name && each.version === row.version,

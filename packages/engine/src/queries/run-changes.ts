@@ -1,4 +1,5 @@
 // What has changed of a run since a `rev`: its attempts, entries and events of later writes, and the row as it is now.
+import { storedObject } from '../kernel/stored.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import { attemptsOf, continuationOf, eventsOf } from '../store/tables/journal.ts'
@@ -67,7 +68,9 @@ export function* runChanges(
 /** The run that continues this one, or null. */
 export function* successorOf(_tx: Tx, run: string): Steps<string | null> {
   const [[row]] = yield* ask(continuationOf(run))
-  return row ? (JSON.parse(row.data) as { as: string }).as : null
+  return row
+    ? String(storedObject(row.data, `the event of ${run} that names its successor`)['as'])
+    : null
 }
 
 /** These runs as they stand now. */

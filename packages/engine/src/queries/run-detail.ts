@@ -1,4 +1,5 @@
 // All that is known of one run, in one read; its journal by pages; and how it ended.
+import { stored } from '../kernel/stored.ts'
 import type { RunStatus } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { Steps, Tx } from '../store/sql.ts'
@@ -149,8 +150,9 @@ export function* runResult(_tx: Tx, id: string): Steps<RunResult | undefined> {
     status: row.status as RunStatus,
     reason: row.reason,
     note: row.note,
-    output: value(payload?.output ?? null),
-    error: value(payload?.error ?? null),
+    // what a program goes on with is read, or refused: never a sentence in its place
+    output: payload?.output ? stored(payload.output, `the result of ${row.id}`) : null,
+    error: payload?.error ? stored(payload.error, `the error of ${row.id}`) : null,
     endedAt: row.ended_at,
   }
 }

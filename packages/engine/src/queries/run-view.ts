@@ -1,5 +1,5 @@
 // A run's row as people see it: names in camelCase, JSON decoded, and what follows from the row worked out.
-import { decode } from '../kernel/json.ts'
+import { readOr, stored, storedTexts } from '../kernel/stored.ts'
 import type { AttemptEnd } from '../model/attempt.ts'
 import type { EntryKind } from '../model/work.ts'
 import { isHeld } from '../model/run.ts'
@@ -10,7 +10,21 @@ import type { AttemptRow, EventRow } from '../store/tables/journal.ts'
 import type { ViewRow } from '../store/tables/views.ts'
 import type { ApprovalRow } from '../store/tables/waits.ts'
 
-export const value = (text: string | null): unknown => decode(text) ?? null
+/** A stored value; what cannot be read is shown as the sentence that says so. */
+export const value = (text: string | null): unknown =>
+  text === null
+    ? null
+    : readOr(
+        () => stored(text, 'this value'),
+        (sentence) => sentence,
+      )
+
+/** Who may decide; what cannot be read is shown as the one name that nobody has. */
+export const decidersOf = ({ id, deciders }: Pick<ApprovalRow, 'id' | 'deciders'>) =>
+  readOr<readonly string[]>(
+    () => storedTexts(deciders, `the list of deciders of ${id}`),
+    (sentence) => [sentence],
+  )
 
 export type RunView = ReturnType<typeof viewOf>
 
@@ -147,7 +161,7 @@ export const approvalView = (row: ApprovalRow) => ({
   key: row.key,
   prompt: row.prompt,
   data: value(row.data),
-  deciders: JSON.parse(row.deciders) as readonly string[],
+  deciders: decidersOf(row),
   deadline: row.deadline,
   state: row.state,
   decidedBy: row.decided_by,

@@ -1,5 +1,6 @@
 // What a run's new state brings with it, in the same transaction: an end closes waits and approvals, orders the end of
 // children and the parent's wake, and starts the workflow named for it; a freed slot and a due run are told as hints.
+import { readOr, stored } from '../kernel/stored.ts'
 import type { Follow, Notice } from '../model/follow.ts'
 import { wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
@@ -101,8 +102,8 @@ export function* consequences(
             workflow: run.workflow,
             outcome: run.status,
             reason: run.reason,
-            error: error === null ? null : (JSON.parse(error) as unknown),
-            input: input === null ? null : (JSON.parse(input) as unknown),
+            error: orSaid(error, `the error of ${run.id}`),
+            input: orSaid(input, `the input of ${run.id}`),
           }),
           owner: run.owner,
           queue: null,
@@ -132,6 +133,15 @@ export function* consequences(
   }
   return statements
 }
+
+/** A run ends also where its own row cannot be read any more: what follows is handed the sentence that says so. */
+const orSaid = (text: string | null, what: string): unknown =>
+  text === null
+    ? null
+    : readOr(
+        () => stored(text, what),
+        (sentence) => sentence,
+      )
 
 /** A run that a transaction of another run starts: it cannot lock limits there, so one that has any begins in their line. */
 export const atTheDoor = ({ run, limits }: Planned, follow: Follow): NewRun => {

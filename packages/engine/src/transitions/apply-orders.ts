@@ -1,9 +1,10 @@
 // Orders: what one transaction wanted of another run. Each is taken (deleted) and applied in one transaction, so that it
 // is done once, by ordinary transitions.
 import { Defect } from '../kernel/errors.ts'
+import { readOr, stored, storedObject } from '../kernel/stored.ts'
 import type { Follow, Notice } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
-import type { Run } from '../model/run.ts'
+import type { Run, RunStatus } from '../model/run.ts'
 import { isHeld } from '../model/run.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { Wait } from '../model/wait.ts'
@@ -34,10 +35,14 @@ export function* tellParents(
   const taken = yield* ask(...orders.map((order) => takeOrder(order.id)))
   const mine = orders
     .filter((_order, i) => (taken[i]?.length ?? 0) > 0)
-    .map((order) => ({
-      order,
-      ...(JSON.parse(order.payload ?? '{}') as { key: string; child: string; series: string }),
-    }))
+    .flatMap((order) => {
+      const told = readOr(
+        () => payloadOf(order),
+        // the sweep over families finds the child untold, and orders it anew
+        () => null,
+      )
+      return told ? [{ order, key: String(told['key']), child: String(told['child']) }] : []
+    })
   if (mine.length === 0) return { applied: 0, follow }
   const parents = [...new Set(mine.map(({ order }) => order.run))]
   const [rows, waits, children] = yield* ask(
@@ -56,14 +61,7 @@ export function* tellParents(
       satisfied.push({
         ...wait,
         state: 'satisfied',
-        result: JSON.stringify({
-          run: child,
-          status: ended.status,
-          reason: ended.reason,
-          note: ended.note,
-          output: ended.output === null ? null : (JSON.parse(ended.output) as unknown),
-          error: ended.error === null ? null : (JSON.parse(ended.error) as unknown),
-        }),
+        result: JSON.stringify({ run: child, ...outcomeOf(child, ended) }),
       })
     return {
       run: child,
@@ -99,6 +97,36 @@ export function* tellParents(
   return { applied: mine.length, follow }
 }
 
+const payloadOf = ({ id, payload }: OrderRow): Readonly<Record<string, unknown>> =>
+  storedObject(payload ?? '{}', `the order ${id}`)
+
+interface Ended {
+  readonly status: RunStatus
+  readonly reason: string | null
+  readonly note: string | null
+  readonly output: string | null
+  readonly error: string | null
+}
+
+/** How a child ended, for its parent. A result that cannot be read is no success: the parent is told so by name. */
+const outcomeOf = (child: string, { status, reason, note, output, error }: Ended): object =>
+  readOr<object>(
+    () => ({
+      status,
+      reason,
+      note,
+      output: output === null ? null : stored(output, `the result of ${child}`),
+      error: error === null ? null : stored(error, `the error of ${child}`),
+    }),
+    (sentence) => ({
+      status: 'failed',
+      reason: 'row_unreadable',
+      note: sentence,
+      output: null,
+      error: { name: 'Fault', message: sentence, code: 'row_unreadable' },
+    }),
+  )
+
 /** Applies one order of another kind; `outcome` says what came of it, also when it could not be done. */
 export function* applyOrder(
   tx: Tx,
@@ -107,7 +135,7 @@ export function* applyOrder(
 ): Steps<{ applied: boolean; outcome: string; follow: Follow }> {
   const [taken] = yield* ask(takeOrder(order.id))
   if (taken.length === 0) return { applied: false, outcome: 'taken by another', follow: nothing() }
-  const payload = JSON.parse(order.payload ?? '{}') as Record<string, unknown>
+  const payload = payloadOf(order)
   const receipt = (kind: string, recipient: string, outcome: string) =>
     insertReceipts([{ run: order.run, kind, attempt: 0, recipient, outcome }])
   switch (order.kind) {

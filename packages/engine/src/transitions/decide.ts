@@ -3,6 +3,7 @@
 import { jsonFault } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { storedTexts } from '../kernel/stored.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import { isHeld, isTerminal } from '../model/run.ts'
@@ -69,7 +70,7 @@ export function* decide(
       follow,
     }
   if (asked.state !== 'open') return { answer: decidedAlready(asked), follow }
-  const deciders = JSON.parse(asked.deciders) as string[]
+  const deciders = storedTexts(asked.deciders, `the list of deciders of ${asked.id}`)
   if (deciders.length > 0 && !deciders.includes(command.by))
     return {
       answer: refuse(

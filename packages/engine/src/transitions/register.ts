@@ -5,6 +5,7 @@ import { eachOnce, redefined } from '../model/definition.ts'
 import { laneOf } from '../model/run.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { readOr, storedObject } from '../kernel/stored.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import type { NewSession, SessionRow } from '../store/tables/sessions.ts'
@@ -83,10 +84,16 @@ const changeOf = (
   const { workflow, version } = definition
   const stored = known.find((each) => each.workflow === workflow && each.version === version)
   const changed =
-    stored && redefined(members(stored.definition), members(JSON.stringify(definition)))
+    stored &&
+    readOr(
+      () =>
+        redefined(
+          storedObject(stored.definition, `the definition of ${workflow} version ${version}`),
+          storedObject(JSON.stringify(definition), 'the definition'),
+        ),
+      () => null,
+    )
   return changed ? [{ workflow, version, changed }] : []
 }
-
-const members = (json: string): Record<string, unknown> => ({ ...(JSON.parse(json) as object) })
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/workflow.ts'
+import type { SqliteStore } from '../../src/store/sqlite.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
 
@@ -55,6 +56,26 @@ describe('the journal, from the author’s seat', () => {
       })
     },
   )
+
+  it('L10 an entry that somebody changed in the database ends its own run, with a sentence that says so', async () => {
+    const w = workflow('w', async (ctx) => {
+      const stepped = await ctx.step('a', () => 1)
+      await ctx.sleep('nap', '1h')
+      return stepped
+    })
+    t = await testEngine({ workflows: [w] })
+    const [broken, fine] = [await t.start(w, null), await t.start(w, null)]
+    await t.until(broken, 'waiting:time')
+    const { db } = t.engine.store as SqliteStore
+    db.exec(`update steps set output = '{' where run = '${broken}'`)
+    expect(await t.result(fine)).toBe(1)
+    expect(await t.until(broken, 'failed')).toMatchObject({
+      error: {
+        code: 'row_unreadable',
+        message: expect.stringMatching(/since somebody changed it in the database/) as string,
+      },
+    })
+  })
 
   it('RUN-25 a body begins only when what the function has received is stored', async () => {
     const seen: number[] = []

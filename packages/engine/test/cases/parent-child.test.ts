@@ -120,7 +120,8 @@ describe('parents and children', () => {
       .run()
     const run = await bench.start(parent, 3)
     expect(await bench.until(() => succeeded(run), 60_000)).toBeLessThanOrEqual(2_000)
-    expect(bench.count("select tries from orders where id = '0poison'")).toBeGreaterThan(0)
+    // nothing is lost with it: the sweep over families orders anew what is untold
+    expect(bench.count("select count(*) from orders where id = '0poison'")).toBe(0)
   })
 
   it('B045 a child that only waits wakes nobody; its end wakes the parent once, with its output', async () => {
