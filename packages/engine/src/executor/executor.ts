@@ -468,7 +468,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       write: (write) => send(of, write, () => driver.over),
       page: (after) => pages(of, claimed.run, after),
       storeOffset,
-      rivals: () => (slots.free(slotClass) === 0 ? workflowsOf([slotClass]) : []),
+      rivals: () => (slots.full(slotClass) ? workflowsOf([slotClass]) : []),
       maxChainDepth: options.maxChainDepth ?? 50,
       retryInMs: (error) => workflowRetry(workflow, claimed, error, random.next()),
     })

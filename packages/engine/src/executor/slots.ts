@@ -13,7 +13,10 @@ export interface Room {
 export interface Slots {
   ensure(slotClass: string): void
   capacity(): number
+  /** Room that is neither used nor reserved for a claim under way. */
   free(slotClass: string): number
+  /** Whether runs are driven in all of its slots; one that a claim has reserved is there for whoever waits. */
+  full(slotClass: string): boolean
   reserve(): Room | null
   release(room: Room): void
   take(slotClass: string): void
@@ -56,6 +59,10 @@ export const makeSlots = (limits: Readonly<Record<string, number>>): Slots => {
     ensure: (slotClass) => void of(slotClass),
     capacity: () => [...classes.values()].reduce((sum, { limit }) => sum + limit, 0),
     free: (slotClass) => room(of(slotClass)),
+    full(slotClass) {
+      const { used, limit } = of(slotClass)
+      return used >= limit
+    },
     reserve() {
       const open = [...classes].filter(([, each]) => room(each) > 0)
       if (open.length === 0) return null

@@ -588,12 +588,21 @@ describe('EX-21 chains', () => {
     const w = workflow('w', async (ctx) => {
       for (let i = 0; i < 10; i++) await ctx.step(`s${i}`, () => i)
     })
-    const { executor } = executorOn(t, { workflows: [w], slots: { default: 3 }, maxChainDepth: 1 })
+    const { executor, calls } = executorOn(t, {
+      workflows: [w],
+      slots: { default: 3 },
+      maxChainDepth: 1,
+    })
     await executor.start()
     const id = await t.start('w')
     await advance(t, 100)
     await advance(t, 100)
     expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 1, entries: 10 })
+    // what the claim under way has reserved is room as well: nobody is asked whether others wait
+    const ends = calls.flatMap(({ call, sent }) =>
+      call === 'write' ? ((sent as AttemptWrite).end?.kind ?? []) : [],
+    )
+    expect(ends).toEqual(['complete'])
     void executor.stop()
     await advance(t, 0)
   })
