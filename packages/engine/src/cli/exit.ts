@@ -24,6 +24,14 @@ export const exit = {
 export const exitOnDefect = (): void =>
   void systemTimers.after(100, () => process.exit(exit.failed))
 
+/** Ends the process when its store is gone from under it, before every loop and call says so in its turn. */
+export const exitWhenLost =
+  (out: Output) =>
+  (fault: LeaseholdError): void => {
+    tell(fault, out)
+    process.exit(exit.failed)
+  }
+
 /** A person's mistake in a command, told without a stack. */
 export class UsageError extends Error {
   constructor(message: string) {

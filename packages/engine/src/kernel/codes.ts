@@ -222,6 +222,12 @@ const table = {
     what: 'Another process owns the SQLite file.',
     todo: 'Stop it, or talk to it over HTTP.',
   },
+  store_moved: {
+    kind: 'fault',
+    status: 503,
+    what: 'A file of the store was moved, replaced or deleted while a process had it open.',
+    todo: 'Put it back, or stop the process before another file takes its place; then start again.',
+  },
   not_a_database: {
     kind: 'fault',
     status: 500,

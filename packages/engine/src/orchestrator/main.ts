@@ -29,6 +29,8 @@ export interface ServerConfig {
   readonly ports: Ports
   /** Hears of a mistake of our own: the process is to stop. */
   readonly onDefect: (error: unknown) => void
+  /** Hears that the store’s file is not where it was: the process is to stop. */
+  readonly onLost: (fault: Fault) => void
 }
 
 export interface RunningServer {
@@ -40,8 +42,8 @@ export interface RunningServer {
 
 /** Opens the store and listens; when either cannot be done, nothing is left open. */
 export const startServer = async (config: ServerConfig): Promise<RunningServer> => {
-  const { store, ports, settings } = config
-  const opened = await open(store, ports, settings)
+  const { store, ports } = config
+  const opened = await open(config)
   let listening: Listening
   try {
     const page = dashboardPage()
@@ -68,10 +70,10 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
   return { url, opened, stop: () => (stopped ??= stop()) }
 }
 
-const open = async (at: StoreAt, ports: Ports, settings: Settings): Promise<Opened> => {
+const open = async ({ store: at, ports, settings, onLost }: ServerConfig): Promise<Opened> => {
   if ('file' in at) {
     makeFolder(at.file)
-    return openOnSqlite({ file: at.file, ports, settings })
+    return openOnSqlite({ file: at.file, ports, settings, onLost })
   }
   // a server on a file never loads what speaks to PostgreSQL
   const { openOnPostgres } = await import('./open-postgres.ts')

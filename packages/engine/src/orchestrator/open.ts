@@ -1,7 +1,10 @@
 // Opens an engine on a SQLite file: takes the file, migrates it, takes back what lived in its earlier owner, and starts
 // the loops. Everything that runs on SQLite begins here.
 import { hostname } from 'node:os'
+import type { Fault } from '../kernel/errors.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
+import type { Files } from '../kernel/files.ts'
+import { systemFiles } from '../kernel/files.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
@@ -10,6 +13,7 @@ import { migrateSqlite } from '../store/migrate.ts'
 import type { Ownership } from '../store/owner.ts'
 import { own } from '../store/owner.ts'
 import { openSqlite } from '../store/sqlite.ts'
+import { standing, whileStanding } from '../store/standing.ts'
 import { takeOverFile } from '../transitions/end-session.ts'
 import type { Engine } from './engine.ts'
 import { openEngine } from './engine.ts'
@@ -27,6 +31,9 @@ export interface OpenOptions {
   readonly synchronous?: 'FULL' | 'NORMAL' | 'OFF'
   /** The loops pass only when told: for tests that own the clock. */
   readonly manualLoops?: boolean
+  readonly files?: Files
+  /** Hears that a file of the store was moved, replaced or deleted: all work is refused then. Default: it is logged. */
+  readonly onLost?: (fault: Fault) => void
 }
 
 export interface Opened {
@@ -59,14 +66,24 @@ export const openOnSqlite = async ({
   settings: given = {},
   synchronous,
   manualLoops = false,
+  files = systemFiles,
+  onLost = (error) => ports.log.error('store.moved', { error }),
 }: OpenOptions): Promise<OpenedFile> => {
   const settings = settingsOf(given)
   const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
   const ownership: Ownership = own(file, `process ${process.pid} on ${hostname()}`)
   try {
-    const store = openSqlite(file, ports.time, synchronous === undefined ? {} : { synchronous })
+    const bare = openSqlite(file, ports.time, synchronous === undefined ? {} : { synchronous })
     try {
-      migrateSqlite(store.db, ports.time.now())
+      migrateSqlite(bare.db, ports.time.now())
+      const stands = standing(file, {
+        files,
+        time: ports.time,
+        // else the log would be read into whatever file stands there at the next start
+        settle: () => void bare.db.pragma('wal_checkpoint(TRUNCATE)'),
+        onLost,
+      })
+      const store = whileStanding(bare, stands)
       const engine = await openEngine({ store, ports, settings })
       const taken = await store.run((tx) =>
         takeOverFile(
@@ -80,14 +97,17 @@ export const openOnSqlite = async ({
       const opened = started(engine, self, manualLoops)
       return {
         ...opened,
-        transaction: (work) => userTransaction(engine, store, work),
+        transaction(work) {
+          stands.check()
+          return userTransaction(engine, store, work)
+        },
         async close() {
           await opened.close()
           ownership.release()
         },
       }
     } catch (error) {
-      await store.close()
+      await bare.close()
       throw error
     }
   } catch (error) {

@@ -1,5 +1,5 @@
 // Files that cannot be served: each is refused with a sentence and an exit code, and left as it was.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -16,6 +16,20 @@ test('EMB-01 a second owner of the file is refused, and is told who has it', asy
   expect(migrating.code).toBe(4)
   owner.kill('SIGTERM')
   expect(await owner.ended).toBe(0)
+})
+
+test('OPS-08 S6 a server whose file is moved ends with one sentence and an exit code, and the file has all that was acknowledged', async () => {
+  const cwd = folder()
+  const { process: owner, client } = await serve(cwd)
+  await client.pauseLine({ kind: 'queue', name: 'default', why: 'moving' })
+  const known = await client.pauses()
+  renameSync(path.join(cwd, 'store.db'), path.join(cwd, 'moved.db'))
+  expect(await owner.ended).toBe(1)
+  expect(owner.err().match(/is not there any more/g)).toHaveLength(1)
+  expect(owner.err()).toContain('put it back and start again')
+  renameSync(path.join(cwd, 'moved.db'), path.join(cwd, 'store.db'))
+  const again = await serve(cwd)
+  expect(await again.client.pauses()).toEqual(known)
 })
 
 test.each(['serve', 'migrate'])(

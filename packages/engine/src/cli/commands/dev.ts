@@ -8,7 +8,7 @@ import type { RunningServer, ServerConfig } from '../../orchestrator/main.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'
-import { exitOnDefect } from '../exit.ts'
+import { exitOnDefect, exitWhenLost } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
@@ -30,6 +30,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
       settings: config.settings,
       ports,
       onDefect: exitOnDefect,
+      onLost: exitWhenLost(out),
     },
     !portIsGiven,
   )

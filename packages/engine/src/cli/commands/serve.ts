@@ -4,7 +4,7 @@ import { nameOf } from '../../model/store-at.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
 import { loadConfig, storeOf } from '../config.ts'
-import { exitOnDefect } from '../exit.ts'
+import { exitOnDefect, exitWhenLost } from '../exit.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
 import { tokensOf } from '../tokens.ts'
@@ -21,6 +21,7 @@ export const run: Run = async ({ out, sources }) => {
     settings: config.settings,
     ports,
     onDefect: exitOnDefect,
+    onLost: exitWhenLost(out),
   })
   out.line(`leasehold serves ${nameOf(store)} at ${server.url}`)
   const code = await untilStopped(() => server.stop(), out)
