@@ -90,12 +90,20 @@ export function* consequences(
     }))
   const handlers = ended.filter(({ run }) => run.onEnd !== null && run.status !== 'succeeded')
   if (handlers.length > 0) {
-    const [payloads] = yield* ask(payloadsOf(handlers.map(({ run }) => run.id)))
+    const [payloads, taken] = yield* ask(
+      payloadsOf(handlers.map(({ run }) => run.id)),
+      payloadsOf(handlers.map(({ run }) => idAtEnd(run.id))),
+    )
     for (const { run, error } of handlers) {
       const input = payloads.find((row) => row.id === run.id)?.input ?? null
+      const id = idAtEnd(run.id)
+      if (taken.some((row) => row.id === id)) {
+        notices.push(notStarted(run, `its id ${id} belongs to another run`, { code: 'key_reused' }))
+        continue
+      }
       const outcome = planStart(
         {
-          id: `${run.id}_end`,
+          id,
           workflow: run.onEnd ?? '',
           input: JSON.stringify({
             run: run.id,
@@ -113,12 +121,7 @@ export function* consequences(
       )
       if (!outcome.ok) {
         // the run has ended all the same; that nothing follows is said, and never silent
-        notices.push({
-          run: run.id,
-          kind: 'on_end_not_started',
-          sentence: `${run.onEnd}, which was to run at the end of ${run.id} (${run.status}), was not started: ${outcome.message}`,
-          data: { workflow: run.onEnd, code: outcome.code, ...outcome.detail },
-        })
+        notices.push(notStarted(run, outcome.message, { code: outcome.code, ...outcome.detail }))
         continue
       }
       const { planned } = outcome
@@ -133,6 +136,15 @@ export function* consequences(
   }
   return statements
 }
+
+const idAtEnd = (run: string): string => `${run}_end`
+
+const notStarted = (run: Run, why: string, data: Readonly<Record<string, unknown>>): Notice => ({
+  run: run.id,
+  kind: 'on_end_not_started',
+  sentence: `${run.onEnd}, which was to run at the end of ${run.id} (${run.status}), was not started: ${why}`,
+  data: { workflow: run.onEnd, ...data },
+})
 
 /** A run ends also where its own row cannot be read any more: what follows is handed the sentence that says so. */
 const orSaid = (text: string | null, what: string): unknown =>

@@ -501,6 +501,23 @@ describe('RUN-33 onEnd', () => {
     ])
   })
 
+  it('RUN-33 a handler whose id somebody has given to a run of theirs is a notice, and that run is left alone', async () => {
+    await withHandler()
+    await t.start('h', { id: 'x_end', input: '"theirs"' })
+    await t.start('w', { id: 'x' })
+    await t.engine.cancel({ run: 'x', by: 'ana', reason: null })
+    expect(t.run('x')['status']).toBe('canceled')
+    expect(t.run('x_end')).toMatchObject({ input: '"theirs"', on_end_of: null })
+    expect((await t.engine.read((tx) => noticesPage(tx, null, 10))).notices).toMatchObject([
+      {
+        run: 'x',
+        kind: 'on_end_not_started',
+        sentence: expect.stringMatching(/its id x_end belongs to another run/) as string,
+        data: { workflow: 'h', code: 'key_reused' },
+      },
+    ])
+  })
+
   it('RUN-33 the failure of a handler is a notice, and its success is none', async () => {
     await withHandler()
     const ids = [await t.start('w'), await t.start('w')]
