@@ -118,8 +118,23 @@ const aMoment = (): Promise<void> => new Promise((resolve) => void systemTimers.
 const FOREVER = 1e12
 const NEW_YEAR = Date.UTC(2026, 0, 1)
 
+const NAME_IT =
+  'name it among the `workflows` of the test engine, also where it only runs as a child'
+
+/** What runs at the end of another would be a notice that no test looks at. */
+const mustNameHandlers = (workflows: readonly AnyWorkflow[]): void => {
+  for (const { name, definition } of workflows)
+    if (definition.onEnd !== null && !workflows.some((each) => each.name === definition.onEnd))
+      throw new LeaseholdError(
+        'unknown_workflow',
+        `${definition.onEnd}, which runs at the end of ${name}, is not there; ${NAME_IT}`,
+        { workflow: definition.onEnd, of: name },
+      )
+}
+
 /** Opens a test engine; close it at the end of the test. */
 export const testEngine = async (options: TestEngineOptions): Promise<TestEngine> => {
+  mustNameHandlers(options.workflows)
   const clock = virtualClock(options.now ?? NEW_YEAR)
   const random = seededRandom(options.seed ?? 1)
   const ids = mintIds(clock.time, random)
@@ -334,7 +349,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       if (view.status === 'succeeded') return view.output
       throw new LeaseholdError(
         'child_failed',
-        `${run} ${view.status}${view.reason === null ? '' : ` (${view.reason})`}: ${view.error?.message ?? view.note ?? ''}`,
+        `${run} ${view.status}${view.reason === null ? '' : ` (${view.reason})`}: ${view.error?.message ?? view.note ?? ''}${view.reason === 'unknown_workflow' ? `; ${NAME_IT}` : ''}`,
         { run, status: view.status, reason: view.reason, error: view.error },
       )
     },

@@ -18,6 +18,19 @@ describe('mistakes of authors', () => {
     expect(t.begun(run, 'outer')).toBe(1)
   })
 
+  it('DX-03 DX-04 a workflow that the test engine was not given is named, with what to do, as a child and at an end', async () => {
+    const nobody = workflow('nobody', () => 1)
+    const parent = workflow('parent', (ctx) => ctx.run(nobody, null))
+    t = await testEngine({ workflows: [parent] })
+    await expect(t.result(await t.start(parent, null))).rejects.toThrow(
+      /workflow named nobody.*name it among the `workflows` of the test engine/,
+    )
+    const ends = workflow({ name: 'ends', onEnd: 'nobody' }, () => 1)
+    await expect(testEngine({ workflows: [ends] })).rejects.toThrow(
+      /^nobody, which runs at the end of ends, is not there; name it among the `workflows`/,
+    )
+  })
+
   // what a program without types can hand over
   const untyped = <T>(value: unknown): T => value as T
   const child = workflow('child', () => Promise.resolve(1))
