@@ -17,6 +17,7 @@ import { pauseLine, resumeLine } from '../transitions/pause-line.ts'
 import { setCurrent } from '../transitions/set-current.ts'
 import { setLimit } from '../transitions/set-limit.ts'
 import type { AnswersTo, Shared } from './answers.ts'
+import { paged, placeOf } from './cursor.ts'
 
 export const operationsAnswers = ({
   engine,
@@ -76,8 +77,12 @@ export const operationsAnswers = ({
     return answer
   },
 
-  listNotices: ({ query: { cursor, limit } }) =>
-    engine.read((tx) => notices(tx, cursor ?? null, limit)),
+  async listNotices({ query: { cursor, limit } }) {
+    const from = placeOf('notices', cursor)
+    return from.ok
+      ? paged('notices', await engine.read((tx) => notices(tx, from.place, limit)))
+      : from
+  },
 
   listSweeps: () => engine.read(sweeps),
 

@@ -24,6 +24,7 @@ import { takeFrom } from '../transitions/take-from.ts'
 import type { AnswersTo, Shared } from './answers.ts'
 import { awaitChange } from './await-change.ts'
 import type { Transition } from './commands.ts'
+import { paged, placeOf } from './cursor.ts'
 import { faultsOf, invalid } from './faults.ts'
 import { followRun, followRuns, followStream, streamPosition } from './follow-runs.ts'
 
@@ -123,26 +124,23 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
       return { started: answers.filter((answer) => answer.ok && answer.started).length, answers }
     },
 
-    listRuns: ({ query }) =>
-      engine.read((tx) =>
-        runList(
-          tx,
-          {
-            statuses: query.status ?? [],
-            workflow: query.workflow ?? null,
-            owner: query.owner ?? null,
-            queue: query.queue ?? null,
-            label: query.label ?? null,
-            waitOn: query.waitOn ?? null,
-            reason: query.reason ?? null,
-            startedAfter: query.startedAfter ?? null,
-            startedBefore: query.startedBefore ?? null,
-            text: query.text ?? null,
-          },
-          query.cursor ?? null,
-          query.limit,
-        ),
-      ),
+    async listRuns({ query }) {
+      const from = placeOf('runs', query.cursor)
+      if (!from.ok) return from
+      const filter = {
+        statuses: query.status ?? [],
+        workflow: query.workflow ?? null,
+        owner: query.owner ?? null,
+        queue: query.queue ?? null,
+        label: query.label ?? null,
+        waitOn: query.waitOn ?? null,
+        reason: query.reason ?? null,
+        startedAfter: query.startedAfter ?? null,
+        startedBefore: query.startedBefore ?? null,
+        text: query.text ?? null,
+      }
+      return paged('runs', await engine.read((tx) => runList(tx, filter, from.place, query.limit)))
+    },
 
     async countRuns() {
       return { counts: await engine.read(runCounts) }
@@ -231,16 +229,20 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
     moveRun: ({ params: { id }, body, actor, once }) =>
       once((tx, context) => reversion(tx, id, body.version, actor, context)),
 
-    listApprovals: ({ query }) =>
-      engine.read((tx) =>
+    async listApprovals({ query }) {
+      const from = placeOf('approvals', query.cursor)
+      if (!from.ok) return from
+      const page = await engine.read((tx) =>
         approvalInbox(tx, {
           run: query.run ?? '',
           decider: query.decider ?? '',
           olderThanMs: query.olderThanMs ?? 0,
-          cursor: query.cursor ?? null,
+          cursor: from.place,
           limit: query.limit,
         }),
-      ),
+      )
+      return paged('approvals', page)
+    },
 
     decideApproval: ({ params: { id }, body, actor, once }) => {
       const command = {

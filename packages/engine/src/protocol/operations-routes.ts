@@ -134,7 +134,7 @@ export const operationsRoutes = {
     group: 'server',
     role: 'viewer',
     query: z.strictObject({
-      cursor: z.string().max(600).optional(),
+      cursor: z.string().max(5_000).optional(),
       limit: inQuery.whole(1, 1_000).default(200),
     }),
     answer: z.object({ notices: z.array(notice), next: z.string().nullable() }),

@@ -94,7 +94,7 @@ export const runRoutes = {
       startedAfter: inQuery.instant.optional(),
       startedBefore: inQuery.instant.optional(),
       text: z.string().max(200).optional().describe('Part of the error or of the note'),
-      cursor: z.string().max(300).optional(),
+      cursor: z.string().max(5_000).optional(),
       limit: inQuery.whole(1, 200).default(50),
     }),
     answer: z.object({
@@ -297,7 +297,7 @@ export const runRoutes = {
       decider: z.string().optional().describe('Those that this person may decide'),
       run: z.string().optional(),
       olderThanMs: inQuery.whole(0, 1e15).optional(),
-      cursor: z.string().max(1_200).optional(),
+      cursor: z.string().max(5_000).optional(),
       limit: inQuery.whole(1, 200).default(50),
     }),
     answer: z.object({ approvals: z.array(approval), next: z.string().nullable() }),

@@ -346,6 +346,36 @@ test('SEC-02 every route but the public ones asks for a token, and refuses one o
   }
 })
 
+test('OPS-01 a cursor leads to the next page of its own list; any other text is refused by name', async () => {
+  const { handler } = await world()
+  for (let i = 0; i < 3; i++)
+    await send(handler, 'POST', '/v1/runs', { workflow: 'hello', id: `run_${i}😀` })
+  const first = (await send(handler, 'GET', '/v1/runs?limit=2')).body
+  const next = String(first['next'])
+  const page = await send(handler, 'GET', `/v1/runs?limit=2&cursor=${next}`)
+  expect(page.body).toMatchObject({ runs: [{ id: 'run_0😀' }], next: null })
+  for (const [list, cursor] of [
+    ['runs', 'run_1'],
+    ['runs', '%00'],
+    ['runs', ''],
+    ['runs', next.slice(0, -1)],
+    ['runs', next.slice(1)],
+    ['runs', `${next}.x`],
+    ['notices', next],
+    ['approvals', next],
+    ['notices', '7:nothing:run_1'],
+  ])
+    expect(await send(handler, 'GET', `/v1/${list}?cursor=${cursor}`)).toMatchObject({
+      status: 400,
+      body: {
+        code: 'invalid_request',
+        detail: expect.stringMatching(
+          /query\.cursor is not one that this list gave; expected what the page before said as next/,
+        ) as string,
+      },
+    })
+})
+
 test('SEC-05 hostile ids, keys and cursors are data', async () => {
   const { handler, port, hands: executor } = await world()
   const odd = `a/b%2F?#'";--<b>`
@@ -365,7 +395,7 @@ test('SEC-05 hostile ids, keys and cursors are data', async () => {
   expect(
     await send(handler, 'POST', `/v1/approvals/${approval}/decide`, { decision: 'approved' }),
   ).toMatchObject({ status: 200, body: { run, decision: 'approved' } })
-  for (const query of ['cursor=%00', `text=${encodeURIComponent(odd)}`, 'label=%25', 'owner=%F0'])
+  for (const query of [`text=${encodeURIComponent(odd)}`, 'label=%25', 'owner=%F0'])
     expect((await send(handler, 'GET', `/v1/runs?${query}`)).status).toBe(200)
   expect((await send(handler, 'GET', '/v1/runs/%E0%A4%A')).status).toBe(404)
   const slot = await send(handler, 'PUT', `/v1/slots/${encodeURIComponent(odd)}`, { value: 3 })
