@@ -6,7 +6,6 @@
 //   --processes P                                how many play at once (one for each core); changes no figure but the time
 //   --record                                     writes what was said to docs/proof.md
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
 import type { Kind } from '../packages/engine/test/sim/faults.ts'
 import type { Plan } from '../packages/engine/test/sim/play.ts'
 import { play } from '../packages/engine/test/sim/play.ts'
@@ -18,22 +17,20 @@ import { shrink } from '../packages/engine/test/sim/shrink.ts'
 import { points } from '../packages/engine/test/sim/sometimes.ts'
 import type { Section } from './proof-page.ts'
 import { record } from './proof-page.ts'
+import { simOptions } from './sim-options.ts'
 
-const { values } = parseArgs({
-  options: {
-    faults: { type: 'string' },
-    seed: { type: 'string', default: '1' },
-    world: { type: 'string' },
-    plan: { type: 'string' },
-    planted: { type: 'string' },
-    processes: { type: 'string', default: String(availableParallelism()) },
-    shrink: { type: 'boolean', default: false },
-    quiet: { type: 'boolean', default: false },
-    record: { type: 'boolean', default: false },
-  },
-})
-const seed = Number(values.seed)
-const processes = Math.max(1, Number(values.processes))
+const read = simOptions(
+  process.argv.slice(2),
+  availableParallelism(),
+  bugs.map(({ name }) => name),
+)
+if ('mistakes' in read) {
+  for (const mistake of read.mistakes) console.error(mistake)
+  console.error('the head of scripts/sim.ts says what there is')
+  process.exit(2)
+}
+const values = read.options
+const { seed, processes } = values
 
 const replay = async (plan: Plan): Promise<void> => {
   const verdict = await play(plan, values.quiet ? null : (line) => console.log(line))
@@ -122,13 +119,11 @@ const figures = (done: Tally, seconds: number): string[] => {
 
 const hunt = async (which: string): Promise<void> => {
   const chosen = bugs.filter(({ name }) => which === 'all' || name === which)
-  if (chosen.length === 0)
-    throw new Error(`no bug is named ${which}; known: ${bugs.map(({ name }) => name).join(', ')}`)
   const rows = new Map<string, { readonly found: boolean; readonly text: string }>()
   const left = [...chosen]
   const one = async (): Promise<void> => {
     for (let bug = left.shift(); bug; bug = left.shift()) {
-      const budget = Number(values.faults ?? bug.budget ?? BUDGET)
+      const budget = values.faults ?? bug.budget ?? BUDGET
       const { failed, faults } = await hunted(bug, seed, budget)
       const found = failed !== null
       const text = `${bug.name.padEnd(32)}${(failed?.rule ?? 'not found').padEnd(12)}${String(faults).padStart(8)} of ${String(budget).padStart(7)}  ${bug.why}`
@@ -147,6 +142,6 @@ const hunt = async (which: string): Promise<void> => {
 }
 
 if (values.planted !== undefined) await hunt(values.planted)
-else if (values.plan !== undefined) await replay(JSON.parse(values.plan) as Plan)
-else if (values.world !== undefined) await replay(planOf(seed, Number(values.world)))
-else await batch(Number(values.faults ?? 100_000))
+else if (values.plan !== undefined) await replay(values.plan as Plan)
+else if (values.world !== undefined) await replay(planOf(seed, values.world))
+else await batch(values.faults ?? 100_000)
