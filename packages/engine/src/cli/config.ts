@@ -36,6 +36,8 @@ export interface Config {
   readonly build: string
   readonly drainMs: number
   readonly abortGraceMs: number
+  /** When the supervisor kills an executor after its signal; null where nobody has said. */
+  readonly killLimitMs: number | null
   readonly settings: Settings
 }
 
@@ -114,6 +116,7 @@ const items: Readonly<Record<Name, Item>> = {
   build: { schema: text, expected: 'a text', fallback: 'unknown' },
   drainMs: { schema: duration, expected: aDuration, fallback: 25_000 },
   abortGraceMs: { schema: duration, expected: aDuration, fallback: 2_000 },
+  killLimitMs: { schema: duration, expected: aDuration, fallback: null },
 }
 
 const setting = (name: keyof Settings): Item => ({

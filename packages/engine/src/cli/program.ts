@@ -15,8 +15,10 @@ interface Around {
 
 /** Flags that are settings, by the names that they have in the configuration. */
 const SETTINGS = [
-  'config', 'file', 'database', 'url', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs',
+  'config', 'file', 'database', 'url', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs',
 ] // prettier-ignore
+
+const KILL_LIMIT = 'when the supervisor kills it after its signal; it must have time to stop'
 
 export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command => {
   const program = new Command('leasehold')
@@ -92,6 +94,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--file <path>', 'SQLite file (default: .leasehold/dev.db)')
     .option('--port <port>', 'port to listen on')
     .option('--slots <count>', 'runs at once')
+    .option('--kill-limit-ms <duration>', KILL_LIMIT)
     .option('--log-level <level>', 'debug, info, warn or error')
 
   program.commandsGroup('Processes:')
@@ -119,6 +122,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--labels <names>', 'labels that this executor has')
     .option('--build <text>', 'what is shown as its build')
     .option('--drain-ms <duration>', 'how long steps may finish when it is told to stop')
+    .option('--kill-limit-ms <duration>', KILL_LIMIT)
     .option('--log-level <level>', 'debug, info, warn or error')
 
   command(
@@ -244,6 +248,15 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     '--set <number>',
     'set an operator’s value, which beats the code’s; `code` goes back to the code’s',
   )
+  reading(
+    command(
+      'notices',
+      'what people are to see and nothing waits for, newest first',
+      () => import('./commands/notices.ts'),
+    ),
+  )
+    .option('--limit <count>', 'how many (default: 50)')
+    .option('--cursor <cursor>', 'the page after, as the last page said')
   reading(
     command(
       'doctor',

@@ -67,6 +67,25 @@ test('OPS-03 every read prints JSON that scripts can use', async () => {
   expect(ids.out.trim().split('\n')).toHaveLength(2)
 })
 
+test('OPS-03 notices are listed, page by page, as words and as JSON; a cursor that was cut is refused', async () => {
+  const { call, json, client } = await running()
+  expect((await call('notices')).err).toContain('there is nothing that people are to see')
+  for (const id of ['run_a', 'run_b']) {
+    await client.start('ends badly', null, { id })
+    await runThat(client, id, ({ run }) => run.status === 'failed')
+  }
+  expect((await call('notices')).out).toMatch(/on_end_not_started +run_b +nobody, which was to run/)
+  const page = (await json('notices', '--limit', '1')) as { next: string }
+  expect(page).toMatchObject({ notices: [{ run: 'run_b', kind: 'on_end_not_started' }] })
+  expect(await json('notices', '--cursor', page.next)).toMatchObject({
+    notices: [{ run: 'run_a' }],
+    next: null,
+  })
+  const cut = await call('notices', '--cursor', page.next.slice(0, -2))
+  expect(cut.code).toBe(2)
+  expect(cut.err).toContain('is not one that this list gave')
+})
+
 test('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, retry, hand back, watch', async () => {
   const { call, client, cwd } = await running()
   const started = await call('start', 'waits', '--id', 'run_mine', '--key', 'k1')

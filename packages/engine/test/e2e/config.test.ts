@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { folder, ran } from './processes.ts'
+import { fixture, folder, ran } from './processes.ts'
 
 const put = (cwd: string, value: unknown): void =>
   writeFileSync(path.join(cwd, 'leasehold.config.json'), JSON.stringify(value))
@@ -84,3 +84,14 @@ test('SEC-01 a server for other machines needs a token; what Kubernetes sets for
     origin: 'default',
   })
 })
+
+test.each(['work', 'dev'])(
+  'EX-20 %s refuses to start where it could not stop before it is killed',
+  async (command) => {
+    const cwd = folder()
+    put(cwd, { drainMs: '25s' })
+    const late = await ran([command, fixture('workflows.js'), '--kill-limit-ms', '20s'], { cwd })
+    expect(late.code).toBe(2)
+    expect(late.err).toContain('the process is killed after 20 s; lower drainMs')
+  },
+)

@@ -1,12 +1,16 @@
 // `leasehold dev`: server and executor in one process, for work at the desk. The store is a file of its own, so what was
 // running goes on after a restart.
 import { hostname } from 'node:os'
+import type { AnyWorkflow } from '../../executor/context.ts'
+import type { Executor } from '../../executor/executor.ts'
 import { makeExecutor } from '../../executor/executor.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
+import type { Ports } from '../../kernel/ports.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { RunningServer, ServerConfig } from '../../orchestrator/main.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
+import type { Config } from '../config.ts'
 import { loadConfig } from '../config.ts'
 import { exitOnDefect, exitWhenLost } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
@@ -34,18 +38,10 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     },
     !portIsGiven,
   )
-  const executor = makeExecutor({
-    port: server.opened.embedded,
-    ports,
-    workflows,
-    slots: { default: config.slots },
-    build: 'dev',
-    host: hostname(),
-    pid: process.pid,
-    drainMs: config.drainMs,
-    abortGraceMs: config.abortGraceMs,
+  const executor = await working(server, config, workflows, ports).catch(async (error: unknown) => {
+    await server.stop()
+    throw error
   })
-  await executor.start()
   out.line(`dashboard  ${server.url}/`)
   out.line(`API        ${server.url}/v1/runs`)
   out.line(`API docs   ${server.url}/docs`)
@@ -58,6 +54,29 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     await server.stop()
   }, out)
   process.exit(code)
+}
+
+/** The executor beside the server, started. */
+const working = async (
+  server: RunningServer,
+  config: Config,
+  workflows: readonly AnyWorkflow[],
+  ports: Ports,
+): Promise<Executor> => {
+  const executor = makeExecutor({
+    port: server.opened.embedded,
+    ports,
+    workflows,
+    slots: { default: config.slots },
+    build: 'dev',
+    host: hostname(),
+    pid: process.pid,
+    drainMs: config.drainMs,
+    abortGraceMs: config.abortGraceMs,
+    ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
+  })
+  await executor.start()
+  return executor
 }
 
 /** On the port that is wanted, or where another program has it, and nobody insisted, on a free one. */

@@ -37,6 +37,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     pid: process.pid,
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
+    ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
     renewals: threadRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
     onStopped: (error) => {
       tell(error, out)
