@@ -1,7 +1,9 @@
 // The one loop: a bounded pass, again after an interval or as soon as somebody wants it, one pass at a time, with a record
 // of each pass. A pass that fails is recorded, and the next one goes on; no error ends a loop.
+import { Fault } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
+import { seldom } from '../kernel/seldom.ts'
 import type { Catalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import type { Settings } from '../model/settings.ts'
@@ -57,6 +59,7 @@ export const startLoop = (
   let running: Promise<Pass> | null = null
   let wanted = false
   let stopped = false
+  const say = seldom(log, time)
 
   const once = async (): Promise<Pass> => {
     const began = time.mono()
@@ -66,7 +69,13 @@ export const startLoop = (
       pass = await sweep.pass(upkeep)
     } catch (error) {
       failure = messageOf(error)
-      log.warn('sweep.failed', { sweep: sweep.name, error })
+      if (error instanceof Fault) log.warn('sweep.failed', { sweep: sweep.name, error })
+      // a mistake of our own comes again with each pass
+      else
+        say('sweep.defect', error instanceof Error ? error.name : typeof error, {
+          sweep: sweep.name,
+          error,
+        })
     }
     await record({
       name: sweep.name,

@@ -18,6 +18,7 @@ import { takeOverFile } from '../transitions/end-session.ts'
 import type { Engine } from './engine.ts'
 import { openEngine } from './engine.ts'
 import { executorPort } from './executor-port.ts'
+import { outspoken } from './outspoken.ts'
 import type { TransactionVerbs } from './user-transaction.ts'
 import { userTransaction } from './user-transaction.ts'
 import type { Loops } from './upkeep.ts'
@@ -123,7 +124,10 @@ export const started = (engine: Engine, self: string, manualLoops: boolean): Ope
     engine,
     loops,
     // only the owner lock of a file proves that what lived in its process is gone; elsewhere a lease must tell
-    embedded: executorPort(engine, { process: self, embedded: engine.store.kind === 'sqlite' }),
+    embedded: outspoken(
+      executorPort(engine, { process: self, embedded: engine.store.kind === 'sqlite' }),
+      engine.ports,
+    ),
     remote: executorPort(engine, { process: self, embedded: false }),
     async close() {
       await loops.stop()
