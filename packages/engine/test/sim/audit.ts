@@ -74,6 +74,11 @@ const AUDITS: readonly (readonly [rule: string, what: string, sql: string])[] = 
     'a signal was lost',
     `select g.run from signals g join runs r on r.id = g.run where r.ended_at is null and g.taken_by is not null and g.read_at is null and not exists (select 1 from waits w where w.run = g.run and w.key = g.taken_by and w.state = 'satisfied')`,
   ],
+  [
+    'RUN-34',
+    'an unread signal stayed behind when its run continued',
+    `select g.run from signals g join runs r on r.id = g.run where r.reason = 'continued' and g.read_at is null`,
+  ],
   ['S7', 'an order is left', `select id from orders`],
 ]
 

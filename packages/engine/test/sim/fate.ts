@@ -105,8 +105,11 @@ export class Fate {
   }
 
   #someHost(kind: Strike): Host | null {
+    const chance = this.#faults.chance(kind)
     const alive = this.#hosts.all.filter((host) => host.driver?.node.alive)
-    return alive[pick(this.#faults.chance(kind), Math.max(1, alive.length))] ?? null
+    // mostly one that drives something, since nothing is lost with the others
+    const among = pick(chance, 4) === 0 ? alive : alive.filter((host) => host.driver?.busy)
+    return among[pick(chance, Math.max(1, among.length))] ?? null
   }
 
   /** Whether it counts at once: something is held or in flight there. The rest counts when it is met. */

@@ -60,12 +60,12 @@ const usual: Readonly<Record<Kind, number>> = {
   'net.drop_push': 0.5,
   'net.delay': 0.2,
   'net.duplicate': 0.25,
-  'net.partition': 0.03,
+  'net.partition': 0.035,
   'executor.crash': 0.05,
   'executor.stop': 0.04,
-  'executor.stall': 0.05,
-  'executor.freeze': 0.035,
-  'executor.overlap': 0.025,
+  'executor.stall': 0.06,
+  'executor.freeze': 0.04,
+  'executor.overlap': 0.03,
   'executor.forget': 0.03,
   'clock.jump': 0.03,
   'clock.offset': 0.5,
@@ -83,6 +83,7 @@ const dense: readonly (readonly [Kind, number])[] = [
   ['net.drop_answer', 0.32],
   ['net.drop_push', 0.5],
   ['net.delay', 0.35],
+  ['net.duplicate', 0.25],
   ['store.latency', 0.12],
 ]
 
@@ -97,12 +98,18 @@ export type Rates = Partial<Record<Kind, number>>
 export interface Weather {
   readonly rates: Rates
   readonly pairs: boolean
+  /** What strikes operations comes in gusts: between them work gets far enough for something to be lost. */
+  readonly gusts: boolean
 }
+
+const isDense: ReadonlySet<Kind> = new Set(dense.map(([kind]) => kind))
+/** What is left of the chance of those kinds between two gusts. */
+const LULL = 0.2
 
 /** One world in ten has no faults; in more than a third two strike at once; each draws which are on. */
 export const drawWeather = (random: Random): Weather => {
   const roll = random.next()
-  if (roll < 0.1) return { rates: {}, pairs: false }
+  if (roll < 0.1) return { rates: {}, pairs: false, gusts: false }
   const rates: Rates = {}
   const count = 6 + pick(random, 12)
   const strength = 0.5 + 0.8 * random.next()
@@ -110,14 +117,14 @@ export const drawWeather = (random: Random): Weather => {
     const kind = oneOf(random, kinds)
     rates[kind] = usual[kind] * strength * (0.5 + random.next())
   }
-  for (let i = pick(random, 6); i > 0; i--) {
+  for (let i = 3 + pick(random, 7); i > 0; i--) {
     const kind = oneOf(random, heavy)
     rates[kind] ??= usual[kind] * (0.5 + random.next())
   }
   const storm = random.next() < 0.25 ? 0.3 + 0.4 * random.next() : 1 + 0.6 * random.next()
   for (const [kind, most] of dense)
     if (random.next() < 0.85) rates[kind] = storm * most * (0.4 + 0.6 * random.next())
-  return { rates, pairs: roll < 0.46 }
+  return { rates, pairs: roll < 0.46, gusts: random.next() < 0.6 }
 }
 
 export class Faults {
@@ -133,13 +140,28 @@ export class Faults {
   readonly #world: World
   readonly #rates: Rates
   readonly #skip: ReadonlySet<number>
+  readonly #gusts: Random | null
+  #lull = false
+  #turnsAt = 0
   readonly #chances = new Map<Kind, Random>()
   #last: { readonly kind: Kind; readonly at: number } | null = null
 
-  constructor(world: World, rates: Rates, skip: ReadonlySet<number>) {
+  constructor(world: World, { rates, gusts }: Omit<Weather, 'pairs'>, skip: ReadonlySet<number>) {
     this.#world = world
     this.#rates = rates
     this.#skip = skip
+    this.#gusts = gusts ? world.chance('gusts') : null
+  }
+
+  #isLull(): boolean {
+    if (this.#gusts === null) return false
+    while (this.#turnsAt <= this.#world.now) {
+      this.#lull = !this.#lull
+      this.#turnsAt += this.#lull
+        ? 1_200 + pick(this.#gusts, 1_800)
+        : 3_000 + pick(this.#gusts, 4_500)
+    }
+    return this.#lull
   }
 
   has(kind: Kind): boolean {
@@ -156,7 +178,8 @@ export class Faults {
   hits(kind: Kind, inFlight = true): boolean {
     const rate = this.#rates[kind]
     if (rate === undefined || this.over) return false
-    if (this.chance(kind).next() >= rate) return false
+    const isLess = isDense.has(kind) && this.#isLull()
+    if (this.chance(kind).next() >= (isLess ? rate * LULL : rate)) return false
     return this.strikes(kind, inFlight)
   }
 

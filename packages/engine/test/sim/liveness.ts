@@ -83,8 +83,6 @@ export class Liveness {
       what,
       withinMs,
     })
-    if (run.reason === 'nondeterminism')
-      yield wrong('RUN-26', `departs from its journal: ${run.note}`, 0)
     if (run.deadline !== null && storeNow > run.deadline + limitGraceMs)
       yield wrong('RUN-13', 'is past its total limit', 2_000)
     switch (run.status) {

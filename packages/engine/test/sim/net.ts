@@ -149,7 +149,7 @@ export class Net {
   /** How late the copy of a request comes: now and then after its session has lived a lease longer, or has ended. */
   #lateness(): number {
     const chance = this.#faults.chance('net.duplicate')
-    return pick(chance, pick(chance, 3) === 0 ? 9_000 : 2_000)
+    return pick(chance, [300, 2_000, 9_000][pick(chance, 3)] ?? 0)
   }
 
   #latency(): number {

@@ -30,6 +30,9 @@ const EXPECTED = new Set([
   'command_reused',
 ])
 
+/** Workflows that wait for signals. */
+const LISTENING = new Set(['asker', 'listener', 'racer', 'series', 'pair', 'relay'])
+
 /** Workflows that end with their first step. */
 const ONE_STEP = new Set(['one', 'turnstile', 'hasty', 'mourner'])
 
@@ -59,6 +62,8 @@ export class People {
   readonly #keen: Random
   readonly #lost = new Map<string, number>()
   readonly #counts = new Map<string, number>()
+  /** Approvals that nobody decides in time. */
+  readonly #ignored = new Set<string>()
   #over = false
 
   constructor(
@@ -103,6 +108,9 @@ export class People {
       if (before.session === null) {
         if (roll < 0.06) this.#soon(pick(random, 500), () => this.#take(after.id, after.attempt))
         else if (roll < 0.09) this.#soon(pick(random, 400), () => this.#cancel(after.id))
+        // before it waits for it
+        if (LISTENING.has(after.workflow) && random.next() < 0.25)
+          this.#soon(pick(random, 300), () => this.#signal(after.id, '"early"'))
       } else if (after.entries > before.entries) {
         // its last step is recorded, and its end is on the way
         const last = ONE_STEP.has(after.workflow) ? 0.25 : 0.02
@@ -110,8 +118,14 @@ export class People {
         else if (roll < last + 0.02) this.#pauseSoon(after.id, 2_000)
       }
     }
+    for (const { before, after } of change.runs)
+      if (after.reason === 'continued' && before?.reason !== after.reason) this.#sendAgain(after.id)
     for (const { before, after } of change.waits) {
-      if (before || after.state !== 'open' || after.dueAt === null) continue
+      if (before || after.state !== 'open') continue
+      // when its attempt is about to suspend, which then goes on
+      if (after.kind === 'signal' && random.next() < 0.4)
+        this.#soon(pick(random, 3), () => this.#signal(after.run, '"at once"'))
+      if (after.dueAt === null) continue
       const due = after.dueAt - change.now
       if (random.next() < 0.1) this.#pauseSoon(after.run, 3_000)
       const racing = after.kind === 'time' && this.#shadow.waitsOf(after.run).size > 1
@@ -120,6 +134,13 @@ export class People {
     }
     for (const { before, after } of change.approvals) {
       const who = (by: string) => this.#decision(after.id, by, random)
+      if (!before && random.next() < 0.35) {
+        this.#ignored.add(after.id)
+        // paused over its deadline, so that nothing wakes it then
+        const forMs = after.deadline - change.now + pick(random, 1_500)
+        if (random.next() < 0.5)
+          this.#soon(pick(random, 400), () => void this.#pauseFor(after.run, forMs))
+      }
       if (!before && random.next() < 0.5) {
         const [late, again] = [who('eve'), who('dan')]
         // about its deadline, or when a look for what has lapsed may have failed
@@ -183,6 +204,17 @@ export class People {
       void this.#act('takeFrom', [run, 'ann'])
   }
 
+  /** A run has continued as another: a sender who was not answered sends again what the first has received. */
+  #sendAgain(run: string): void {
+    const random = this.#keen
+    for (const { id, name, payload, read } of this.#shadow.signalsOf(run).values())
+      if (read && random.next() < 0.8)
+        this.#soon(pick(random, 1_500), () => {
+          if (this.#strikes('people.repeat'))
+            void this.#act('signal', [{ run, id, name, payload, by: 'bob' }])
+        })
+  }
+
   #signal(run: string, payload: string): void {
     const id = this.node.ports.ids.next('sig')
     void this.#act('signal', [{ run, id, name: 'go', payload, by: 'bob' }])
@@ -206,13 +238,19 @@ export class People {
     }
   }
 
-  #command(random: Random): StartCommand {
-    const program = this.#program(random)
+  /** The world heals: one run more of each workflow, since what comes after a storm must go well too (L9). */
+  afresh(): void {
+    const random = this.#world.chance('afresh')
+    for (const program of this.#crowd.programs)
+      if (program.most === undefined) void this.#starts([this.#command(random, program)])
+  }
+
+  #command(random: Random, program = this.#program(random)): StartCommand {
     const input = {
       c: oneOf(random, ['x', 'y']),
       u: 1 + pick(random, 2),
       ...(program.name === 'parent' ? { n: pick(random, 2) } : {}),
-      ...(program.name === 'series' ? { n: pick(random, 3) } : {}),
+      ...(program.next ? { n: pick(random, 3) } : {}),
     }
     const keyed = random.next() < 0.3
     const delayed = random.next() < 0.1
@@ -340,7 +378,7 @@ export class People {
   /** Sends a signal to somebody who waits for one, and decides what is asked, sometimes twice and differently. */
   async #answer(random: Random): Promise<void> {
     const waiting = [...this.#shadow.active].filter((id) =>
-      /^(asker|listener|racer|series|pair)$/.test(this.#shadow.runs.get(id)?.workflow ?? ''),
+      LISTENING.has(this.#shadow.runs.get(id)?.workflow ?? ''),
     )
     if (waiting.length > 0) {
       const command = {
@@ -354,7 +392,9 @@ export class People {
       if (this.#faults.hits('people.repeat')) void this.#act('signal', [command])
     }
     const late = this.#crowd.meddle && random.next() < 0.2 ? 'lapsed' : 'open'
-    const asked = [...this.#shadow.approvals.values()].filter((each) => each.state === late)
+    const asked = [...this.#shadow.approvals.values()].filter(
+      (each) => each.state === late && !(late === 'open' && this.#ignored.has(each.id)),
+    )
     if (asked.length > 0) {
       const approval = oneOf(random, asked).id
       void this.#act('decide', [this.#decision(approval, 'ann', random)])

@@ -25,6 +25,7 @@ export interface Plan {
   readonly rates: Rates
   /** Now and then two kinds strike at once. */
   readonly pairs: boolean
+  readonly gusts: boolean
   /** People act at the very moment at which it may go wrong. */
   readonly keen: boolean
   /** A workflow that only the first executor serves. */
@@ -76,7 +77,7 @@ const settings = {
 
 export const drawPlan = (seed: number): Plan => {
   const random = new World(seed).chance('plan')
-  const { rates, pairs } = drawWeather(random)
+  const { rates, pairs, gusts } = drawWeather(random)
   const calm = Object.keys(rates).length === 0
   const all = programs.filter((program) => program.inner !== true).map(({ name }) => name)
   const count = 4 + pick(random, 8)
@@ -84,12 +85,14 @@ export const drawPlan = (seed: number): Plan => {
   const workflows = new Set<string>(['one'])
   // what people are keen on
   if (keen)
-    for (const name of ['racer', 'shipper', 'sleeper']) if (random.next() < 0.4) workflows.add(name)
+    for (const name of ['racer', 'shipper', 'sleeper', 'flaky'])
+      if (random.next() < 0.4) workflows.add(name)
   while (workflows.size < count) workflows.add(all[pick(random, all.length)] ?? 'one')
   return {
     seed,
     rates,
     pairs,
+    gusts,
     keen,
     rare: random.next() < 0.4 ? (all[pick(random, all.length)] ?? null) : null,
     executors: 1 + pick(random, 4),
@@ -121,7 +124,7 @@ export const play = async (
 
 const played = async (plan: Plan, log: ((line: string) => void) | null): Promise<Verdict> => {
   const world = new World(plan.seed, log)
-  const faults = new Faults(world, plan.rates, new Set(plan.skip))
+  const faults = new Faults(world, plan, new Set(plan.skip))
   const quiet = Object.keys(plan.rates).length === 0
   const net = new Net(world, faults)
   const clock = { offset: 0 }
@@ -294,6 +297,7 @@ const heal = async (
   orchestrator.heal()
   orchestrator.silent = silent
   fate.settle()
+  people.afresh()
   const liveness = new Liveness(world, shadow, usage, hosts, orchestrator, settings)
   let over = false
   let quietSince = 0

@@ -44,6 +44,8 @@ export type Op =
       readonly name: string
       readonly ms: number
     }
+  /** A wait for a signal at which the program does not stand: what comes is read only by a run that continues it. */
+  | { readonly do: 'watch'; readonly key: string; readonly name: string }
   /** A body that settles long after its limits, and does not hear that it should stop. */
   | { readonly do: 'deaf'; readonly key: string; readonly ms: number }
   /** A body that kills its process. */
@@ -89,7 +91,7 @@ export const programs: readonly Program[] = [
   { name: 'fan', ops: () => [{ do: 'parallel', keys: ['a', 'b', 'c'], ms: 120 }, step('d')] },
   {
     name: 'flaky',
-    ops: () => [{ do: 'step', key: 'a', ms: 20, failing: 2, retryMs: 300 }, step('b')],
+    ops: () => [{ do: 'step', key: 'a', ms: 20, failing: 2, retryMs: 300 }, step('b', 800)],
   },
   {
     name: 'patient',
@@ -183,6 +185,15 @@ export const programs: readonly Program[] = [
       { do: 'signal', key: 'go', name: 'go', ms: 800 },
     ],
     next: ({ n = 2 }) => (n > 0 ? { n: n - 1 } : null),
+  },
+  {
+    name: 'relay',
+    ops: () => [
+      { do: 'signal', key: 'go', name: 'go', ms: 400 },
+      { do: 'watch', key: 'news', name: 'go' },
+      step('a', 500),
+    ],
+    next: ({ n = 1 }) => (n > 0 ? { n: n - 1 } : null),
   },
   {
     name: 'deaf',

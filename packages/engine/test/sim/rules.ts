@@ -123,6 +123,8 @@ export class Rules {
     if (before.status === 'waiting' && after.status === 'queued') this.#woken(before, change, say)
     if (after.status === 'waiting' && after.wait_on !== 'slot') this.#standing(after, say)
     if (ended(after.status)) this.#ended(after, say)
+    if (after.reason === 'nondeterminism' && before.reason !== after.reason)
+      say('RUN-26', `${id} departs from its journal: ${after.note}`)
     if (before.claim === null && after.claim !== null && !shadow.sessions.has(after.session ?? ''))
       say('S1', `${id} is held by ${after.session}, which is no session`)
   }

@@ -468,6 +468,12 @@ export class ScriptedExecutor {
         return this.#race(job, op)
       case 'both':
         return this.#both(job, op)
+      case 'watch': {
+        if (job.waits.has(op.key)) return
+        const record: WaitRecord = { key: op.key, kind: 'signal', name: op.name }
+        job.waits.set(op.key, openWait(record))
+        return this.#write(job, { waits: [record] })
+      }
       case 'deaf':
         if (job.entries.has(op.key)) return
         await this.#flush(job)

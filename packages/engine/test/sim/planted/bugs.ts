@@ -293,7 +293,7 @@ export const bugs: readonly Bug[] = [
     'store/tables/waits.ts',
     'and (g.run = $1 or g.run = $2 or',
     'and (g.run = $1 or $2 is null or',
-    'RUN-30 a signal that was sent again reaches the run that continues (guarded by the list that follows)',
+    'RUN-30 a signal that was sent again reaches the run that continues',
   ),
   bug(
     'timer-early',
@@ -407,13 +407,21 @@ export const bugs: readonly Bug[] = [
     'update signals set run = $2, taken_by = null where run = $1 and read_at is null and taken_by is null returning id',
     'RUN-34 a signal that was paired when the run continued is lost',
   ),
-  bug(
-    'late-copy-reopens',
-    'model/apply.ts',
-    '(isGone(known) ||',
-    '(false ||',
-    'RUN-28 a late copy of a write counts a retry again that is over',
-  ),
+  {
+    ...bug(
+      'late-copy-reopens',
+      'model/apply.ts',
+      '(isGone(known) ||',
+      '(false ||',
+      'RUN-28 a late copy of a write counts a retry again that is over',
+    ),
+    // a copy counts no try that the first had not counted
+    also: {
+      file: 'model/apply.ts',
+      find: 'known.tries >= (record.tries ?? 0)',
+      replace: 'known.tries > (record.tries ?? 0)',
+    },
+  },
   bug(
     'late-suspend-parks',
     'model/apply.ts',
