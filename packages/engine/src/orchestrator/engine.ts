@@ -118,7 +118,10 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
   })
   const inputKey = facts.get('input_key') ?? ''
 
+  let looks = 0
+  let newest = 0
   const reload = async (): Promise<void> => {
+    const look = ++looks
     const { definitions, known, global } = await store.read(function* () {
       const [definitions, known, global] = yield* ask(
         allDefinitions(),
@@ -128,6 +131,9 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       return { definitions, known, global }
     })
     for (const { lane, tag } of known) lanes.add(lane, tag)
+    // one that began earlier and comes back later may not have seen what another has shown since
+    if (look < newest) return
+    newest = look
     const row = global[0]
     catalog = {
       definitions: new Map(

@@ -4,6 +4,8 @@ import type { Definition } from '../../src/model/definition.ts'
 import { applyOrder } from '../../src/transitions/apply-orders.ts'
 import { insertOrders } from '../../src/store/tables/orders.ts'
 import { ask } from '../../src/store/sql.ts'
+import { gate } from '../support/executor.ts'
+import { settled } from '../support/ports.ts'
 import type { TestStore } from '../support/store.ts'
 import { definition, entry, only, openStore } from '../support/store.ts'
 
@@ -482,5 +484,29 @@ describe('RUN-32 versions', () => {
     expect(await t.engine.reversion(id, '9', 'op')).toMatchObject({ code: 'unknown_workflow' })
     expect(await t.engine.reversion(id, '2', 'op')).toMatchObject({ ok: true })
     expect(only(await a.claim())).toMatchObject({ run: id, version: '2', attempt: 2 })
+  })
+
+  it('RUN-32 a look at what is registered that comes back late does not hide what another has shown', async () => {
+    await t.session()
+    const { store } = t.engine
+    const read = store.read
+    const late = gate()
+    let looks = 0
+    Object.assign(store, {
+      async read(transaction: never) {
+        const first = ++looks === 1
+        const answer = await read(transaction)
+        if (first) await late.opened
+        return answer
+      },
+    })
+    const early = t.engine.reload()
+    // the first look has been taken before anything more is registered
+    await settled(30)
+    await t.session({ definitions: [definition('later')] })
+    late.open()
+    await early
+    Object.assign(store, { read })
+    expect(await t.startAnswer('later')).toMatchObject({ ok: true, started: true })
   })
 })
