@@ -28,7 +28,7 @@ export default defineConfig({
           // what the store promises, on the other database
           name: 'postgres',
           include: [
-            'packages/engine/test/contract/{run,slot,rail}-*.test.ts',
+            'packages/engine/test/contract/{run,slot,rail,round}-*.test.ts',
             'packages/engine/test/property/**/*.test.ts',
             'packages/engine/test/postgres/**/*.test.ts',
           ],

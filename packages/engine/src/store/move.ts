@@ -3,6 +3,7 @@
 import type { Run, RunStatus, WaitOn } from '../model/run.ts'
 import type { Statement, Values } from './sql.ts'
 import { forEach, rows, sql, statement } from './sql.ts'
+import type { StepRow } from './tables/journal.ts'
 
 /** A run's state columns as the database names them. */
 export interface RunRow {
@@ -499,6 +500,11 @@ export interface PlainWrite {
   readonly bytes: number
   readonly output: string | null
 }
+export interface Progressed {
+  readonly id: string
+  readonly rev: number
+  readonly note: string | null
+}
 export interface PlainEnd {
   readonly id: string
   readonly rev: number
@@ -509,14 +515,20 @@ export interface PlainEnd {
 }
 const PLAIN_ROW = `r.attempt = b.attempt and r.session = b.session and r.status = 'running' and r.pause_requested_at is null
        and (b.before < 0 or r.entries = b.before) and b.entries <= $2 and r.journal_bytes + b.bytes <= $3`
+const ENDS_PLAINLY = 'r.waits = 0 and r.children = 0 and (r.parent is null or r.awaited = 0)'
+const PROGRESSED = `rev = runs.rev + 1, entries = held.entries, journal_bytes = runs.journal_bytes + held.bytes, progress_at = {now},
+          losses = 0, suspect_since = null, hand_backs = 0`
+const COMPLETED = `rev = runs.rev + 1, status = 'succeeded', reason = null, note = null, entries = case when b.before < 0 then runs.entries else b.entries end, journal_bytes = runs.journal_bytes + b.bytes,
+          progress_at = case when b.entries > b.before then {now} else runs.progress_at end, losses = case when b.entries > b.before then 0 else runs.losses end,
+          hand_backs = case when b.entries > b.before then 0 else runs.hand_backs end, ended_at = {now}, output = b.output, session = null, claim = null,
+          leased_at = null, attempt_deadline = null, suspect_since = null, resumed = 1`
 
-const progressPlainly = sql<{ id: string; rev: number; note: string | null }>(
+const progressPlainly = sql<Progressed>(
   'runs.progress_plainly',
   `with held as materialized (
      select r.id, b.entries, b.bytes from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint}
        join runs r on r.id = b.run and coalesce(${PLAIN_ROW}, false) order by r.id {lock r skip})
-   update runs set rev = runs.rev + 1, entries = held.entries, journal_bytes = runs.journal_bytes + held.bytes, progress_at = {now},
-          losses = 0, suspect_since = null, hand_backs = 0
+   update runs set ${PROGRESSED}
      from held where runs.id = held.id returning runs.id, runs.rev, runs.note`,
 )
 /** Checkpoints; returns the runs that were as they must be. */
@@ -524,24 +536,66 @@ export const progressPlain = (
   items: readonly PlainWrite[],
   entriesMax: number,
   journalMax: number,
-): Statement<{ id: string; rev: number; note: string | null }> =>
-  forEach(progressPlainly, items, entriesMax, journalMax)
+): Statement<Progressed> => forEach(progressPlainly, items, entriesMax, journalMax)
+
+const STORED = `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
+     select s.run, s.key, s.n, s.kind, s.attempt, up.rev, s.at, s.output, s.error
+       from {rows $4 as s: run text, attempt int, key text, n int, kind text, at bigint, output text, error text} join up on up.id = s.run`
+
+// PostgreSQL's twins of the plain writes: a writing statement there can read what another of the same text returned, so that
+// each is one statement and one round trip. Their portable twins are held against the same model by the same tests.
+const progressWhole = sql<Progressed>(
+  'runs.progress_whole',
+  `with held as materialized (
+     select r.id, b.entries, b.bytes from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint}
+       join runs r on r.id = b.run and coalesce(${PLAIN_ROW}, false) order by r.id {lock r skip}),
+   up as (
+     update runs set ${PROGRESSED}
+       from held where runs.id = held.id returning runs.id, runs.rev, runs.note),
+   stored as (${STORED})
+   select id, rev, note from up`,
+)
+const completeWhole = sql<PlainEnd>(
+  'runs.complete_whole',
+  `with held as materialized (
+     select r.id, r.attempt, r.session, r.leased_at, r.rev, b.before, b.entries, b.bytes, b.output from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint, output text}
+       join runs r on r.id = b.run and coalesce(${PLAIN_ROW} and ${ENDS_PLAINLY}, false) order by r.id {lock r skip}),
+   up as (
+     update runs set ${COMPLETED.replaceAll('b.', 'held.')}
+       from held where runs.id = held.id returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b),
+   stored as (${STORED}),
+   ended as (
+     insert into attempts (run, attempt, session, leased_at, ended_at, "end", rev)
+     select held.id, held.attempt, held.session, held.leased_at, {now}, 'completed', held.rev + 1 from held)
+   select id, rev, limit_owner, limit_global, limit_a, limit_b from up`,
+)
+/** Checkpoints with their entries; returns the runs that were as they must be. PostgreSQL alone. */
+export const progressAtOnce = (
+  items: readonly PlainWrite[],
+  steps: readonly StepRow[],
+  entriesMax: number,
+  journalMax: number,
+): Statement<Progressed> => forEach(progressWhole, items, entriesMax, journalMax, rows(steps))
+/** Completions with their entries and attempts; returns the runs that were as they must be. PostgreSQL alone. */
+export const completeAtOnce = (
+  items: readonly PlainWrite[],
+  steps: readonly StepRow[],
+  entriesMax: number,
+  journalMax: number,
+): Statement<PlainEnd> => forEach(completeWhole, items, entriesMax, journalMax, rows(steps))
 
 const endPlainly = sql<{ run: string }>(
   'attempts.complete_plainly',
   `with held as materialized (
      select r.id, r.attempt, r.session, r.leased_at, r.rev from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint}
-       join runs r on r.id = b.run and coalesce(${PLAIN_ROW} and r.waits = 0 and r.children = 0 and (r.parent is null or r.awaited = 0), false)
+       join runs r on r.id = b.run and coalesce(${PLAIN_ROW} and ${ENDS_PLAINLY}, false)
       order by r.id {lock r skip})
    insert into attempts (run, attempt, session, leased_at, ended_at, "end", rev)
    select held.id, held.attempt, held.session, held.leased_at, {now}, 'completed', held.rev + 1 from held where true on conflict do nothing returning run`,
 )
 const completePlainly = sql<PlainEnd>(
   'runs.complete_plainly',
-  `update runs set rev = runs.rev + 1, status = 'succeeded', reason = null, note = null, entries = case when b.before < 0 then runs.entries else b.entries end, journal_bytes = runs.journal_bytes + b.bytes,
-          progress_at = case when b.entries > b.before then {now} else runs.progress_at end, losses = case when b.entries > b.before then 0 else runs.losses end,
-          hand_backs = case when b.entries > b.before then 0 else runs.hand_backs end, ended_at = {now}, output = b.output, session = null, claim = null,
-          leased_at = null, attempt_deadline = null, suspect_since = null, resumed = 1
+  `update runs set ${COMPLETED}
      from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint, output text}
     where runs.id = b.run and coalesce(runs.attempt = b.attempt and runs.session = b.session, false)
       and exists (select 1 from attempts a where a.run = b.run and a.attempt = b.attempt)

@@ -146,6 +146,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   ): Promise<T> => {
     let now: number | null = time ? time.now() : null
     const tx: Tx = {
+      kind: 'postgres',
       get now() {
         if (now === null) throw new Defect('the store’s clock was read before the first ask')
         return now

@@ -52,6 +52,8 @@ export class UniqueViolation extends Error {
 /** What a transaction may know of the outside: the store's clock, read in the same round trip as its first ask. */
 export interface Tx {
   readonly now: number
+  /** Which text of a statement that has two is to be asked: each is the twin of the other. */
+  readonly kind: 'sqlite' | 'postgres'
 }
 
 type RowsOf<S extends readonly Statement[]> = {

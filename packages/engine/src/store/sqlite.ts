@@ -77,7 +77,7 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
   }
 
   const drive = <T>(transaction: (tx: Tx) => Steps<T>): T => {
-    const tx: Tx = { now: time.now() }
+    const tx: Tx = { now: time.now(), kind: 'sqlite' }
     const steps = transaction(tx)
     let step = steps.next()
     while (!step.done) {

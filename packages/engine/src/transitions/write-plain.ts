@@ -5,9 +5,15 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { AttemptWrite, WriteOk } from '../model/work.ts'
-import type { PlainWrite } from '../store/move.ts'
-import { completePlain, endPlain, progressPlain } from '../store/move.ts'
-import type { Steps } from '../store/sql.ts'
+import type { PlainEnd, PlainWrite, Progressed } from '../store/move.ts'
+import {
+  completeAtOnce,
+  completePlain,
+  endPlain,
+  progressAtOnce,
+  progressPlain,
+} from '../store/move.ts'
+import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish, UniqueViolation } from '../store/sql.ts'
 import type { StepRow } from '../store/tables/journal.ts'
 import { insertLastSteps } from '../store/tables/journal.ts'
@@ -25,27 +31,33 @@ export interface PlainlyWritten {
   readonly entries: readonly (StepRow & { readonly rev: number })[]
 }
 
-/** `last`: nothing is asked after it, and the transaction commits with it; only where no item is a checkpoint. */
+/**
+ * `last`: nothing is asked after it, and the transaction commits with it. Elsewhere than on PostgreSQL that is only so
+ * where no item is a checkpoint.
+ */
 export function* writePlain(
+  tx: Tx,
   items: readonly Item[],
   { settings: { entriesMax, journalMax } }: PlanContext,
   last: boolean,
 ): Steps<PlainlyWritten> {
   const ends = items.filter(isEnd)
   const checkpoints = items.filter((item) => !isEnd(item))
-  const endRows = ends.map(rowOf)
-  const statements = [
-    progressPlain(checkpoints.map(rowOf), entriesMax, journalMax),
-    endPlain(endRows, entriesMax, journalMax),
-    insertLastSteps(
-      ends.flatMap((item) => stepsOf(item).map((step) => ({ ...step, session: item.session }))),
-    ),
-    completePlain(endRows),
-  ] as const
-  const [progressed, , , ended] = yield* entriesOnce(
-    (last ? finish : ask)(...statements),
-    ends.flatMap(({ write }) => write.entries),
-  )
+  const send = last ? finish : ask
+  const stored =
+    tx.kind === 'postgres'
+      ? send(
+          progressAtOnce(
+            checkpoints.map(rowOf),
+            checkpoints.flatMap(stepsOf),
+            entriesMax,
+            journalMax,
+          ),
+          completeAtOnce(ends.map(rowOf), ends.flatMap(stepsOf), entriesMax, journalMax),
+        )
+      : inTurn(send, ends, checkpoints, entriesMax, journalMax)
+  const entriesNow = (tx.kind === 'postgres' ? items : ends).flatMap(({ write }) => write.entries)
+  const [progressed, ended] = yield* entriesOnce(stored, entriesNow)
   const follow = nothing()
   const answers = new Map<string, WriteOk>()
   const answer = (run: string, rev: number, more: Pick<WriteOk, 'note' | 'ended'>): void => {
@@ -59,11 +71,34 @@ export function* writePlain(
     // what it held of its limits is free
     for (const key of Object.values(limits)) if (key !== null) follow.admit.add(key)
   }
-  const entries = checkpoints.flatMap((item) => {
-    const rev = answers.get(item.write.run)?.rev
-    return rev === undefined ? [] : stepsOf(item).map((step) => ({ ...step, rev }))
-  })
+  const entries =
+    tx.kind === 'postgres'
+      ? []
+      : checkpoints.flatMap((item) => {
+          const rev = answers.get(item.write.run)?.rev
+          return rev === undefined ? [] : stepsOf(item).map((step) => ({ ...step, rev }))
+        })
   return { answers, follow, entries }
+}
+
+/** The portable text: a statement for each table. */
+function* inTurn(
+  send: typeof ask,
+  ends: readonly Item[],
+  checkpoints: readonly Item[],
+  entriesMax: number,
+  journalMax: number,
+): Steps<readonly [readonly Progressed[], readonly PlainEnd[]]> {
+  const endRows = ends.map(rowOf)
+  const [progressed, , , ended] = yield* send(
+    progressPlain(checkpoints.map(rowOf), entriesMax, journalMax),
+    endPlain(endRows, entriesMax, journalMax),
+    insertLastSteps(
+      ends.flatMap((item) => stepsOf(item).map((step) => ({ ...step, session: item.session }))),
+    ),
+    completePlain(endRows),
+  )
+  return [progressed, ended]
 }
 
 /** Whether a plain write ends its attempt; any other is a checkpoint. */

@@ -82,9 +82,9 @@ export function* write(
 ): Steps<Written> {
   const plain = plainly ? items.filter(({ write: each }) => isPlain(each)) : []
   if (plain.length === 0) return yield* decided(tx, items, context, lock)
-  // without a checkpoint nothing is left to store, and what was not plain after all is rare: it is written again
-  const whole = plain.length === items.length && plain.every(isEnd)
-  const done = yield* writePlain(plain, context, whole)
+  // where nothing is left to store it is the only ask, and what was not plain after all is rare: it is written again
+  const whole = plain.length === items.length && (tx.kind === 'postgres' || plain.every(isEnd))
+  const done = yield* writePlain(tx, plain, context, whole)
   const rest = whole ? [] : items.filter(({ write: each }) => !done.answers.has(each.run))
   const others = whole ? null : yield* decided(tx, rest, context, lock, done.entries)
   const answers = new Map<string, WriteAnswer | 'busy'>(done.answers)

@@ -2,6 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Session, TestStore } from '../support/store.ts'
 import { entry, openStore } from '../support/store.ts'
 
+// there a statement writes two tables at once, and on SQLite an ask costs no trip
+const onPostgres = process.env['LEASEHOLD_TEST_STORE'] === 'postgres'
+
 describe('round trips to the store', () => {
   let test: TestStore
   let session: Session
@@ -32,13 +35,16 @@ describe('round trips to the store', () => {
     expect(await trips(() => session.claim(count))).toBe(2)
   })
 
-  it.each([1, 50])('PERF checkpoints of %i runs are two', async (count) => {
-    await starts(count)
-    const runs = await session.claim(count)
-    expect(
-      await trips(() => Promise.all(runs.map((run) => session.checkpoint(run, 'a', 'b')))),
-    ).toBe(2)
-  })
+  it.each([1, 50])(
+    `PERF checkpoints of %i runs are ${onPostgres ? 'one' : 'two'}`,
+    async (count) => {
+      await starts(count)
+      const runs = await session.claim(count)
+      expect(
+        await trips(() => Promise.all(runs.map((run) => session.checkpoint(run, 'a', 'b')))),
+      ).toBe(onPostgres ? 1 : 2)
+    },
+  )
 
   it.each([1, 50])(
     'PERF the plain ends of %i runs, with their last steps, are one',
