@@ -21,6 +21,14 @@ test('a machine becomes one diagram and one table, moves between the same states
   expect(page).toContain('wind \\| anger')
 })
 
+test('a move that keeps the state leads from each of its states to that state alone', () => {
+  const paint = { from: ['open', 'shut'], to: 'same' as const, why: 'it is old' }
+  const page = statesPage([{ ...door, moves: { paint } }])
+  expect(page).toContain('  open --> open: paint\n  shut --> shut: paint\n')
+  expect(page).not.toContain('open --> shut')
+  expect(page).toContain('| `paint` | `open`, `shut` | stays | it is old |')
+})
+
 test('machines come in the order of their names, however they were found', () => {
   const attic = { ...door, name: 'attic' }
   expect(statesPage([door, attic])).toBe(statesPage([attic, door]))

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { filesUnder, isMain, isTest, root } from './files.ts'
 import { writeOrCheck } from './generated.ts'
 
-type Move = { from: readonly string[]; to: readonly string[]; why?: string }
+type Move = { from: readonly string[]; to: readonly string[] | 'same'; why?: string }
 export type Machine = {
   name: string
   states: readonly string[]
@@ -32,7 +32,7 @@ function machinePart({ name, states, terminal, moves }: Machine): string {
   const arrows = new Map<string, string[]>()
   for (const [verb, { from, to }] of Object.entries(moves)) {
     for (const a of from) {
-      for (const b of to)
+      for (const b of to === 'same' ? [a] : to)
         arrows.set(`${a} --> ${b}`, [...(arrows.get(`${a} --> ${b}`) ?? []), verb])
     }
   }
@@ -44,7 +44,7 @@ function machinePart({ name, states, terminal, moves }: Machine): string {
   ]
   const rows = Object.entries(moves).map(
     ([verb, { from, to, why }]) =>
-      `| \`${verb}\` | ${names(from)} | ${names(to)} | ${(why ?? '').replaceAll('|', '\\|')} |`,
+      `| \`${verb}\` | ${names(from)} | ${to === 'same' ? 'stays' : names(to)} | ${(why ?? '').replaceAll('|', '\\|')} |`,
   )
   return [
     '',

@@ -4,7 +4,8 @@ import { Defect } from '../kernel/errors.ts'
 
 interface Move<S extends string> {
   readonly from: readonly S[]
-  readonly to: readonly S[]
+  /** `same`: the state stays what it is. */
+  readonly to: readonly S[] | 'same'
   /** One sentence: when this happens. */
   readonly why: string
 }
@@ -25,7 +26,10 @@ export const allows = <S extends string, M extends string>(
   move: M,
   from: S,
   to: S,
-): boolean => table.moves[move].from.includes(from) && table.moves[move].to.includes(to)
+): boolean => {
+  const { from: sources, to: targets } = table.moves[move]
+  return sources.includes(from) && (targets === 'same' ? to === from : targets.includes(to))
+}
 
 /** Throws a defect unless the table has this move: callers refuse first, so that a miss is our own mistake. */
 export const mustAllow = <S extends string, M extends string>(

@@ -22,18 +22,23 @@ export const runMachine = machine({
     },
     adopt: {
       from: ['running'],
-      to: ['running'],
+      to: 'same',
       why: 'The launcher’s attempt moves to the runner’s own session.',
     },
     checkpoint: {
       from: ['running', 'canceling'],
-      to: ['running', 'canceling'],
+      to: 'same',
       why: 'The holder records entries and goes on.',
     },
     endAttempt: {
-      from: ['running', 'canceling'],
-      to: ['queued', 'waiting', 'paused', 'succeeded', 'failed', 'canceled'],
+      from: ['running'],
+      to: ['queued', 'waiting', 'paused', 'succeeded', 'failed'],
       why: 'The attempt ends; the settlement table says where the run goes.',
+    },
+    endCanceling: {
+      from: ['canceling'],
+      to: ['canceled'],
+      why: 'The attempt of a run that is being canceled ends, whatever it ends as.',
     },
     orderCancel: {
       from: ['running'],
@@ -63,13 +68,13 @@ export const runMachine = machine({
     },
     askPause: {
       from: ['running', 'canceling'],
-      to: ['running', 'canceling'],
-      why: 'Somebody pauses a held run; it takes effect at the next end of a step.',
+      to: 'same',
+      why: 'Somebody pauses a held run, or takes that back; it takes effect at the next end of a step.',
     },
     resume: { from: ['paused'], to: ['queued', 'waiting'], why: 'Somebody resumes the run.' },
     note: {
       from: ['queued', 'waiting', 'paused'],
-      to: ['queued', 'waiting', 'paused'],
+      to: 'same',
       why: 'A fact is recorded while nobody holds the run: a signal, a decision, a child’s end.',
     },
     fail: {
@@ -79,7 +84,7 @@ export const runMachine = machine({
     },
     reversion: {
       from: ['queued', 'waiting', 'paused'],
-      to: ['queued', 'waiting', 'paused'],
+      to: 'same',
       why: 'An operator moves the run to another version.',
     },
   },

@@ -45,7 +45,7 @@ const BLAMELESS: readonly string[] = ['shutdown', 'chain', 'pause', 'canceled']
 export const settle = (run: Run, end: End, now: number, settings: Settings): Settlement => {
   if (run.status === 'canceling')
     return {
-      run: moved(run, 'endAttempt', 'canceled', now, { reason: 'canceled', resumed: 1 }),
+      run: moved(run, 'endCanceling', 'canceled', now, { reason: 'canceled', resumed: 1 }),
       end:
         end.kind === 'expire'
           ? 'expired'

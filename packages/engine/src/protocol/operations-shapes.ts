@@ -1,12 +1,13 @@
 // What operators look at: executors, slots, queues, definitions, sweeps, invariants.
 import * as z from 'zod'
 import { noticeKinds } from '../model/follow.ts'
+import { sessionMachine } from '../model/session.ts'
 import { id, instant, json, status, waitOn, whole } from './values.ts'
 
 export const executor = z
   .object({
     id,
-    state: z.enum(['live', 'draining', 'retired', 'ended']),
+    state: z.enum(sessionMachine.states),
     embedded: z.boolean(),
     host: z.string(),
     pid: whole,

@@ -1,5 +1,6 @@
 // Runs as people see them: the row, its history, and why it does not run.
 import * as z from 'zod'
+import { approvalMachine } from '../model/approval.ts'
 import { attemptMachine } from '../model/attempt.ts'
 import { waitMachine } from '../model/wait.ts'
 import { entryKinds } from '../model/work.ts'
@@ -109,7 +110,7 @@ export const approval = z
     data: json,
     deciders: z.array(z.string()).describe('Empty: everybody'),
     deadline: instant,
-    state: z.enum(['open', 'approved', 'denied', 'lapsed', 'canceled']),
+    state: z.enum(approvalMachine.states),
     decidedBy: z.string().nullable(),
     decidedAt: instant.nullable(),
     reason: z.string().nullable(),

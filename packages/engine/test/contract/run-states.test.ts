@@ -1,10 +1,27 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ApprovalMove, ApprovalState } from '../../src/model/approval.ts'
+import { approvalMachine } from '../../src/model/approval.ts'
 import { attemptMachine, firstReasons } from '../../src/model/attempt.ts'
+import type { Machine } from '../../src/model/machine.ts'
 import type { RunStatus, WaitOn } from '../../src/model/run.ts'
 import { isHeld, isTerminal, runMachine, waitKinds } from '../../src/model/run.ts'
+import type { SessionMove } from '../../src/model/session.ts'
+import { sessionMachine } from '../../src/model/session.ts'
 import { slotState } from '../../src/model/slots.ts'
 import { waitMachine } from '../../src/model/wait.ts'
 import { migrations } from '../../src/store/migrate.ts'
+import type { Statement } from '../../src/store/sql.ts'
+import { ask } from '../../src/store/sql.ts'
+import {
+  endAllSessions,
+  endEmbeddedSessions,
+  endLapsedSessions,
+  endSession,
+  numberClaim,
+  renewSession,
+  retireSession,
+} from '../../src/store/tables/sessions.ts'
+import { cancelApprovals, decideApprovals } from '../../src/store/tables/waits.ts'
 import type { TestStore } from '../support/store.ts'
 import { openStore } from '../support/store.ts'
 
@@ -65,6 +82,8 @@ describe('RUN-02 the constraints say what the tables of moves say', () => {
     ['runs', 'wait_on', waitKinds],
     ['attempts', 'end', attemptMachine.terminal],
     ['waits', 'state', waitMachine.states],
+    ['approvals', 'state', approvalMachine.states],
+    ['sessions', 'state', sessionMachine.states],
   ]
   for (const [table, column, states] of lists)
     it(`RUN-02 ${table}.${column}`, () => {
@@ -84,6 +103,76 @@ describe('RUN-02 the constraints say what the tables of moves say', () => {
       ].sort(),
     )
   })
+})
+
+/** Every state and move of a machine, with the state that the table says a row has afterwards. */
+const cases = <S extends string, M extends string>(table: Machine<S, M>) =>
+  (Object.keys(table.moves) as M[]).flatMap((move) =>
+    table.states.map((from) => {
+      const { from: sources, to } = table.moves[move]
+      const may = sources.includes(from)
+      return { move, from, may, after: !may || to === 'same' ? from : (to[0] as S) }
+    }),
+  )
+
+describe('RUN-02 the statements do what the tables of moves say, from every state', () => {
+  const sessionMoves: Record<SessionMove, (id: string) => Statement<object>> = {
+    claim: (id) => numberClaim(id, 5),
+    renew: (id) => renewSession(id, null, false),
+    drain: (id) => renewSession(id, null, true),
+    retire: (id) => retireSession(id),
+    close: (id) => endSession(id, 'stopped', 'the test'),
+    lapse: () => endLapsedSessions(Number.MAX_SAFE_INTEGER),
+    disown: () => endEmbeddedSessions('another process', 'the test'),
+    restore: () => endAllSessions('the test'),
+  }
+  for (const { move, from, may, after } of cases(sessionMachine))
+    it(`RUN-02 a session that is ${from}: ${move} ${may ? `leaves it ${after}` : 'does nothing'}`, async () => {
+      const id = `ses_${move}_${from}`
+      const embedded = move === 'disown' ? 1 : 0
+      const lease = embedded === 1 && (from === 'live' || from === 'draining') ? null : 1
+      t.sql(
+        `insert into sessions (id, embedded, process, host, pid, build, queues, labels, workflows, capacity, lease_ms, created_at, renewed_at, lease_until, state, ended_at)
+         values (?, ?, 'p', 'h', 1, 'b', '[]', '[]', '[]', 1, 1, 1, 1, ?, ?, ?) returning id`,
+        id,
+        embedded,
+        lease,
+        from,
+        from === 'ended' ? 1 : null,
+      )
+      const touched = await t.engine.store.run(function* () {
+        const [rows] = yield* ask(sessionMoves[move](id))
+        return rows.length
+      })
+      expect(t.sql('select state from sessions where id = ?', id)).toEqual([{ state: after }])
+      if (sessionMachine.moves[move].to === 'same') expect(touched).toBe(may ? 1 : 0)
+    })
+
+  const decided = (id: string, state: Exclude<ApprovalState, 'open'>) =>
+    decideApprovals([{ id, state, decided_by: null, reason: null, payload: null, rev: 1 }])
+  const approvalMoves: Record<ApprovalMove, (id: string) => Statement<object>> = {
+    approve: (id) => decided(id, 'approved'),
+    deny: (id) => decided(id, 'denied'),
+    lapse: (id) => decided(id, 'lapsed'),
+    cancel: (id) => cancelApprovals([id]),
+  }
+  for (const { move, from, may, after } of cases(approvalMachine))
+    it(`DAG-11 an approval that is ${from}: ${move} ${may ? `leaves it ${after}` : 'does nothing'}`, async () => {
+      const id = `${move}_${from}`
+      t.sql(
+        `insert into approvals (id, run, key, prompt, deadline, state, decided_at, created_at, rev) values (?, ?, 'k', '?', 1, ?, ?, 1, 1) returning id`,
+        id,
+        id,
+        from,
+        from === 'open' ? null : 1,
+      )
+      const touched = await t.engine.store.run(function* () {
+        const [rows] = yield* ask(approvalMoves[move](id))
+        return rows.length
+      })
+      expect(touched).toBe(may ? 1 : 0)
+      expect(t.sql('select state from approvals where id = ?', id)).toEqual([{ state: after }])
+    })
 })
 
 describe('SLOT-02 the column slot_state', () => {

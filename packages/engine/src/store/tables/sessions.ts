@@ -1,4 +1,5 @@
 // Sessions, and what they announce: definitions, workflows and lanes.
+import type { SessionState } from '../../model/session.ts'
 import type { Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
 
@@ -19,7 +20,7 @@ export interface SessionRow {
   readonly lease_until: number | null
   readonly claim_no: number
   readonly connection: number
-  readonly state: 'live' | 'draining' | 'retired' | 'ended'
+  readonly state: SessionState
   readonly status: string | null
   readonly ended_at: number | null
   readonly end_reason: string | null

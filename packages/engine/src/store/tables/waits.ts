@@ -1,4 +1,5 @@
 // Waits, signals and approvals: what runs pause for, and what answers them. Read and written under the run's lock.
+import type { ApprovalState } from '../../model/approval.ts'
 import type { Signal, Wait } from '../../model/wait.ts'
 import type { Statement } from '../sql.ts'
 import { forEach, rows, sql, statement } from '../sql.ts'
@@ -217,7 +218,7 @@ export interface ApprovalRow {
   readonly data: string | null
   readonly deciders: string
   readonly deadline: number
-  readonly state: 'open' | 'approved' | 'denied' | 'lapsed' | 'canceled'
+  readonly state: ApprovalState
   readonly decided_by: string | null
   readonly decided_at: number | null
   readonly reason: string | null
@@ -261,7 +262,7 @@ const decide = sql<{ id: string }>(
 )
 export interface Decision {
   readonly id: string
-  readonly state: 'approved' | 'denied' | 'lapsed' | 'canceled'
+  readonly state: Exclude<ApprovalState, 'open'>
   readonly decided_by: string | null
   readonly reason: string | null
   readonly payload: string | null
