@@ -3,7 +3,6 @@
 import type { Run, RunStatus, WaitOn } from '../model/run.ts'
 import type { Statement, Values } from './sql.ts'
 import { forEach, rows, sql, statement } from './sql.ts'
-import type { StepRow } from './tables/journal.ts'
 
 /** A run's state columns as the database names them. */
 export interface RunRow {
@@ -513,12 +512,12 @@ export interface PlainEnd {
   readonly limit_a: string | null
   readonly limit_b: string | null
 }
-const PLAIN_ROW = `r.attempt = b.attempt and r.session = b.session and r.status = 'running' and r.pause_requested_at is null
+export const PLAIN_ROW = `r.attempt = b.attempt and r.session = b.session and r.status = 'running' and r.pause_requested_at is null
        and (b.before < 0 or r.entries = b.before) and b.entries <= $2 and r.journal_bytes + b.bytes <= $3`
-const ENDS_PLAINLY = 'r.waits = 0 and r.children = 0 and (r.parent is null or r.awaited = 0)'
-const PROGRESSED = `rev = runs.rev + 1, entries = held.entries, journal_bytes = runs.journal_bytes + held.bytes, progress_at = {now},
+export const ENDS_PLAINLY = 'r.waits = 0 and r.children = 0 and (r.parent is null or r.awaited = 0)'
+export const PROGRESSED = `rev = runs.rev + 1, entries = held.entries, journal_bytes = runs.journal_bytes + held.bytes, progress_at = {now},
           losses = 0, suspect_since = null, hand_backs = 0`
-const COMPLETED = `rev = runs.rev + 1, status = 'succeeded', reason = null, note = null, entries = case when b.before < 0 then runs.entries else b.entries end, journal_bytes = runs.journal_bytes + b.bytes,
+export const COMPLETED = `rev = runs.rev + 1, status = 'succeeded', reason = null, note = null, entries = case when b.before < 0 then runs.entries else b.entries end, journal_bytes = runs.journal_bytes + b.bytes,
           progress_at = case when b.entries > b.before then {now} else runs.progress_at end, losses = case when b.entries > b.before then 0 else runs.losses end,
           hand_backs = case when b.entries > b.before then 0 else runs.hand_backs end, ended_at = {now}, output = b.output, session = null, claim = null,
           leased_at = null, attempt_deadline = null, suspect_since = null, resumed = 1`
@@ -537,52 +536,6 @@ export const progressPlain = (
   entriesMax: number,
   journalMax: number,
 ): Statement<Progressed> => forEach(progressPlainly, items, entriesMax, journalMax)
-
-const STORED = `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
-     select s.run, s.key, s.n, s.kind, s.attempt, up.rev, s.at, s.output, s.error
-       from {rows $4 as s: run text, attempt int, key text, n int, kind text, at bigint, output text, error text} join up on up.id = s.run`
-
-// PostgreSQL's twins of the plain writes: a writing statement there can read what another of the same text returned, so that
-// each is one statement and one round trip. Their portable twins are held against the same model by the same tests.
-const progressWhole = sql<Progressed>(
-  'runs.progress_whole',
-  `with held as materialized (
-     select r.id, b.entries, b.bytes from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint}
-       join runs r on r.id = b.run and coalesce(${PLAIN_ROW}, false) order by r.id {lock r skip}),
-   up as (
-     update runs set ${PROGRESSED}
-       from held where runs.id = held.id returning runs.id, runs.rev, runs.note),
-   stored as (${STORED})
-   select id, rev, note from up`,
-)
-const completeWhole = sql<PlainEnd>(
-  'runs.complete_whole',
-  `with held as materialized (
-     select r.id, r.attempt, r.session, r.leased_at, r.rev, b.before, b.entries, b.bytes, b.output from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint, output text}
-       join runs r on r.id = b.run and coalesce(${PLAIN_ROW} and ${ENDS_PLAINLY}, false) order by r.id {lock r skip}),
-   up as (
-     update runs set ${COMPLETED.replaceAll('b.', 'held.')}
-       from held where runs.id = held.id returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b),
-   stored as (${STORED}),
-   ended as (
-     insert into attempts (run, attempt, session, leased_at, ended_at, "end", rev)
-     select held.id, held.attempt, held.session, held.leased_at, {now}, 'completed', held.rev + 1 from held)
-   select id, rev, limit_owner, limit_global, limit_a, limit_b from up`,
-)
-/** Checkpoints with their entries; returns the runs that were as they must be. PostgreSQL alone. */
-export const progressAtOnce = (
-  items: readonly PlainWrite[],
-  steps: readonly StepRow[],
-  entriesMax: number,
-  journalMax: number,
-): Statement<Progressed> => forEach(progressWhole, items, entriesMax, journalMax, rows(steps))
-/** Completions with their entries and attempts; returns the runs that were as they must be. PostgreSQL alone. */
-export const completeAtOnce = (
-  items: readonly PlainWrite[],
-  steps: readonly StepRow[],
-  entriesMax: number,
-  journalMax: number,
-): Statement<PlainEnd> => forEach(completeWhole, items, entriesMax, journalMax, rows(steps))
 
 const endPlainly = sql<{ run: string }>(
   'attempts.complete_plainly',

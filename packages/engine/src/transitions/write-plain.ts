@@ -6,13 +6,8 @@ import { nothing } from '../model/follow.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { AttemptWrite, WriteOk } from '../model/work.ts'
 import type { PlainEnd, PlainWrite, Progressed } from '../store/move.ts'
-import {
-  completeAtOnce,
-  completePlain,
-  endPlain,
-  progressAtOnce,
-  progressPlain,
-} from '../store/move.ts'
+import { completePlain, endPlain, progressPlain } from '../store/move.ts'
+import { completeAtOnce, progressAtOnce } from '../store/move-postgres.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish, UniqueViolation } from '../store/sql.ts'
 import type { StepRow } from '../store/tables/journal.ts'
