@@ -160,7 +160,7 @@ describe('RUN-02 the statements do what the tables of moves say, from every stat
     it(`DAG-11 an approval that is ${from}: ${move} ${may ? `leaves it ${after}` : 'does nothing'}`, async () => {
       const id = `${move}_${from}`
       t.sql(
-        `insert into approvals (id, run, key, prompt, deadline, state, decided_at, created_at, rev) values (?, ?, 'k', '?', 1, ?, ?, 1, 1) returning id`,
+        `insert into approvals (id, run, key, prompt, deadline, state, decided_at, created_at, rev) values (?, ?, 'k', 'well', 1, ?, ?, 1, 1) returning id`,
         id,
         id,
         from,
