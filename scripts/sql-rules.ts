@@ -10,9 +10,13 @@ import { textsOf } from './texts.ts'
 const source = 'packages/engine/src/'
 const store = `${source}store/`
 const movers = ['move.ts', 'move-postgres.ts'].map((name) => store + name)
-const perDatabase = ['dialect.ts', 'sqlite.ts', 'postgres.ts', 'move-postgres.ts'].map(
-  (name) => store + name,
-)
+const perDatabase = [
+  'dialect.ts',
+  'sqlite.ts',
+  'postgres.ts',
+  'move-postgres.ts',
+  'user-transaction-postgres.ts',
+].map((name) => store + name)
 const stateColumns = ['status', 'wait_on', 'session', 'claim', 'leased_at', 'attempt', 'ended_at']
 
 const notPortable: [RegExp, string][] = [

@@ -19,6 +19,7 @@ export interface Config {
   /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
   readonly databaseListen: string | null
   readonly databaseConnections: number
+  readonly databaseSchema: string
   /** Where clients and executors find the server. */
   readonly url: string
   readonly host: string
@@ -89,6 +90,11 @@ const items: Readonly<Record<Name, Item>> = {
     expected: 'a whole number of 2 or more',
     fallback: 10,
   },
+  databaseSchema: {
+    schema: text.regex(/^[a-z_][a-z0-9_]{0,62}$/),
+    expected: 'a name of small letters, digits and underscores',
+    fallback: 'public',
+  },
   url: {
     schema: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
     expected: 'an address such as http://127.0.0.1:7400',
@@ -131,10 +137,16 @@ export const storeOf = ({
   database,
   databaseListen,
   databaseConnections,
+  databaseSchema,
 }: Config): StoreAt =>
   database === null
     ? { file }
-    : { database, listen: databaseListen, connections: databaseConnections }
+    : {
+        database,
+        listen: databaseListen,
+        connections: databaseConnections,
+        schema: databaseSchema,
+      }
 
 export interface Value {
   readonly name: string

@@ -1,5 +1,5 @@
-// The whole engine inside one process: store, loops and one executor on a SQLite file, called through the same client that
-// programs elsewhere use, without a socket.
+// The whole engine inside one process: store, loops and one executor on a SQLite file or a PostgreSQL database, called
+// through the same client that programs elsewhere use, without a socket.
 import { hostname } from 'node:os'
 import type { Client } from '../client/client.ts'
 import { connect } from '../client/client.ts'
@@ -8,15 +8,17 @@ import { makeExecutor } from '../executor/executor.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
+import type { Ports } from '../kernel/ports.ts'
 import { systemPorts } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
 import { makeHandler } from '../orchestrator/handler.ts'
+import type { StoreAt } from '../model/store-at.ts'
+import type { Opened } from '../orchestrator/open.ts'
 import { openOnSqlite } from '../orchestrator/open.ts'
 import type { TransactionVerbs } from '../orchestrator/user-transaction.ts'
 
-export interface EmbeddedOptions {
-  /** Path of the database file. One process owns it; a second one is refused with a sentence. */
-  readonly file: string
+/** What an engine in a process is made of, wherever it stores. */
+export interface EngineOptions {
   /** What its executor drives. */
   readonly workflows: readonly AnyWorkflow[]
   /** Runs at once by slot class. Default `{ default: 10 }`. */
@@ -29,30 +31,67 @@ export interface EmbeddedOptions {
   readonly log?: Log
 }
 
+export interface EmbeddedOptions extends EngineOptions {
+  /** Path of the database file. One process owns it; a second one is refused with a sentence. */
+  readonly file: string
+}
+
+/** A database that this process shares with any number of others, which see its runs and may drive them. */
+export type EmbeddedOnDatabase = EngineOptions & Extract<StoreAt, { readonly database: string }>
+
 /** The engine of this process, with all that a client can do. */
-export interface Embedded extends Client {
+export interface Engaged extends Client {
   readonly executor: Executor
+  /** Lets steps end, hands back what is left, closes the store. */
+  close(): Promise<void>
+}
+
+export interface Embedded extends Engaged {
   /** Starts, signals or cancels inside a transaction of the caller's own; `work` must be synchronous. */
   transaction<T>(work: (tx: TransactionVerbs) => T): T
-  /** Lets steps end, hands back what is left, closes the file. */
-  close(): Promise<void>
 }
 
 export const openEmbedded = async (options: EmbeddedOptions): Promise<Embedded> => {
   const ports = systemPorts(options.log ?? noLog)
-  const opened = await openOnSqlite({
-    file: options.file,
+  const { file, settings } = options
+  const opened = await openOnSqlite({ file, ports, ...(settings ? { settings } : {}) })
+  return {
+    ...(await engaged(opened, ports, options)),
+    transaction: (work) => opened.transaction(work),
+  }
+}
+
+/** As `openEmbedded`, on PostgreSQL. Its executor has a lease as those of other processes have. */
+export const openOnDatabase = async (options: EmbeddedOnDatabase): Promise<Engaged> => {
+  const ports = systemPorts(options.log ?? noLog)
+  // who has a file never loads what speaks to PostgreSQL
+  const { openOnPostgres } = await import('../orchestrator/open-postgres.ts')
+  const { database: url, listen, connections, schema, settings } = options
+  const opened = await openOnPostgres({
+    url,
     ports,
-    ...(options.settings ? { settings: options.settings } : {}),
+    ...(listen ? { listenUrl: listen } : {}),
+    ...(connections === undefined ? {} : { connections }),
+    ...(schema === undefined ? {} : { schema }),
+    ...(settings ? { settings } : {}),
   })
+  return engaged(opened, ports, options)
+}
+
+/** Starts the executor of an opened engine, and a client on it. */
+const engaged = async (
+  opened: Opened,
+  ports: Ports,
+  { workflows, slots, labels }: EngineOptions,
+): Promise<Engaged> => {
   const executor = makeExecutor({
     port: opened.embedded,
     ports,
-    workflows: options.workflows,
+    workflows,
     host: hostname(),
     pid: process.pid,
-    ...(options.slots ? { slots: options.slots } : {}),
-    ...(options.labels ? { labels: options.labels } : {}),
+    ...(slots ? { slots } : {}),
+    ...(labels ? { labels } : {}),
   })
   try {
     await executor.start()
@@ -68,7 +107,6 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Embedded> 
   return {
     ...client,
     executor,
-    transaction: (work) => opened.transaction(work),
     async close() {
       await executor.stop({ exiting: false })
       handler.stop()

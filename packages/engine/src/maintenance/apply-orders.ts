@@ -2,7 +2,7 @@
 // and keeps no other from being applied.
 import { messageOf } from '../kernel/json.ts'
 import { jittered } from '../kernel/random.ts'
-import { applyOrder, dueOrders, tellParents } from '../transitions/apply-orders.ts'
+import { applyOrder, dueOrders, startsOf, tellParents } from '../transitions/apply-orders.ts'
 import { postpone } from '../transitions/postpone.ts'
 import type { Sweep } from './loop.ts'
 
@@ -46,6 +46,7 @@ export const applyOrders: Sweep = {
       }
       if (told.length > 0)
         await attempt(told, async () => (await upkeep.act((tx) => tellParents(tx, told))).applied)
+      await upkeep.learn(startsOf(others))
       for (const order of others)
         await attempt([order], async () =>
           (await upkeep.act((tx, context) => applyOrder(tx, order, context))).applied ? 1 : 0,

@@ -7,7 +7,7 @@ import { seldom } from '../kernel/seldom.ts'
 import type { Catalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import type { Settings } from '../model/settings.ts'
-import type { PlanContext } from '../model/start.ts'
+import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import type { PassRow } from '../transitions/beat.ts'
 
@@ -20,6 +20,8 @@ export interface Upkeep {
     transition: (tx: Tx, context: PlanContext) => Steps<T>,
   ): Promise<T>
   read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
+  /** Reads the definitions anew where one of these is not known. */
+  learn(starts: readonly Pick<StartCommand, 'workflow' | 'version'>[]): Promise<void>
   readonly store: { run<T>(transition: (tx: Tx) => Steps<T>): Promise<T> }
 }
 

@@ -9,6 +9,8 @@ export type StoreAt =
       readonly listen?: string | null
       /** Connections at most, of which one is kept for renewals. Default 10. */
       readonly connections?: number
+      /** The schema of the database that is Leasehold's; made where it is not there. Default `public`. */
+      readonly schema?: string
     }
 
 /** The store as people name it: no password is shown. */

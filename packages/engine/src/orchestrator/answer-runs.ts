@@ -3,7 +3,6 @@ import type * as z from 'zod'
 import { encode } from '../kernel/json.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
-import { definitionKey } from '../model/definition.ts'
 import type { StartCommand } from '../model/start.ts'
 import type { runRoutes, startBody } from '../protocol/run-routes.ts'
 import { startBody as startShape } from '../protocol/run-routes.ts'
@@ -66,23 +65,9 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
       }
     }
 
-  /** What this process does not know another may have registered since it last looked. */
-  const learn = async (
-    starts: readonly Pick<z.output<typeof startBody>, 'workflow' | 'version'>[],
-  ): Promise<void> => {
-    // a file has one server, which knows all that was registered
-    if (engine.store.kind === 'sqlite') return
-    const unknown = starts.some(({ workflow, version }) =>
-      typeof version === 'string'
-        ? !engine.catalog.definitions.has(definitionKey(workflow, version))
-        : !engine.catalog.current.has(workflow),
-    )
-    if (unknown) await engine.reload()
-  }
-
   return {
     async startRun({ body, actor, command, once }) {
-      await learn([body])
+      await engine.learn([body])
       const item = itemOf(body, actor)
       if ('ok' in item) return item
       if (command === null) return engine.start(item)
@@ -97,7 +82,7 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
       const refusals = new Map<number, Refusal>()
       const items: { item: StartItem; at: number }[] = []
       const reads = body.items.map((each) => startShape.safeParse(each))
-      await learn(reads.flatMap((read) => (read.success ? [read.data] : [])))
+      await engine.learn(reads.flatMap((read) => (read.success ? [read.data] : [])))
       reads.forEach((read, at) => {
         const item = read.success
           ? guardedItem(() => itemOf(read.data, actor))

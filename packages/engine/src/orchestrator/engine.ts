@@ -12,7 +12,7 @@ import { definitionKey, emptyCatalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
-import type { PlanContext } from '../model/start.ts'
+import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { WriteAnswer } from '../model/work.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Steps, Tx } from '../store/sql.ts'
@@ -66,6 +66,10 @@ export interface Engine {
   /** Hears all that follows from the commits of this process. */
   onFollowed(hear: (follow: Follow) => void): void
   reload(): Promise<void>
+  /** Reads the definitions anew where one of these is not known: another process may have registered it. */
+  learn(starts: readonly Pick<StartCommand, 'workflow' | 'version'>[]): Promise<void>
+  /** Another process has placed orders: they are looked for soon. */
+  ordersCame(): void
   start(item: StartItem): Promise<StartAnswer>
   startMany(items: readonly StartItem[]): Promise<readonly StartAnswer[]>
   write(session: string, item: SessionWrite['write']): Promise<WriteAnswer>
@@ -204,6 +208,17 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       followed = hear
     },
     reload,
+    async learn(wanted) {
+      // a file has one server, which knows all that was registered
+      if (store.kind === 'sqlite') return
+      const unknown = wanted.some(({ workflow, version }) =>
+        typeof version === 'string'
+          ? !catalog.definitions.has(definitionKey(workflow, version))
+          : !catalog.current.has(workflow),
+      )
+      if (unknown) await reload()
+    },
+    ordersCame: () => heard?.('orders', new Set(), null),
     start: (item) => starts.add(item),
     startMany: (items) => startBatch(items),
     write(session, item) {

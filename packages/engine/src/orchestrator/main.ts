@@ -77,13 +77,14 @@ const open = async ({ store: at, ports, settings, onLost }: ServerConfig): Promi
   }
   // a server on a file never loads what speaks to PostgreSQL
   const { openOnPostgres } = await import('./open-postgres.ts')
-  const { database: url, listen, connections } = at
+  const { database: url, listen, connections, schema } = at
   return openOnPostgres({
     url,
     ports,
     settings,
     ...(listen ? { listenUrl: listen } : {}),
     ...(connections === undefined ? {} : { connections }),
+    ...(schema === undefined ? {} : { schema }),
   })
 }
 
@@ -115,7 +116,14 @@ const withStore = async <T>(
   if ('database' in at) {
     const { openPostgres, preparePostgres } = await import('../store/postgres.ts')
     const { timers, random, log } = ports
-    const store = openPostgres({ url: at.database, timers, random, log, connections: 2 })
+    const store = openPostgres({
+      url: at.database,
+      timers,
+      random,
+      log,
+      connections: 2,
+      ...(at.schema === undefined ? {} : { schema: at.schema }),
+    })
     try {
       return await act(store, await preparePostgres(store))
     } finally {

@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
 import { openPostgres, preparePostgres } from '../store/postgres.ts'
+import { channelOf } from '../store/user-transaction-postgres.ts'
 import { openEngine } from './engine.ts'
 import type { Opened } from './open.ts'
 import { settingsOf, started } from './open.ts'
@@ -53,7 +54,7 @@ export const openOnPostgres = async ({
     if (manualLoops) return opened
     const wakeups = startWakeups(engine, {
       url: listenUrl ?? url,
-      channel: `leasehold_${pool.schema ?? 'public'}`,
+      channel: channelOf(pool.schema ?? 'public'),
       self,
     })
     return {

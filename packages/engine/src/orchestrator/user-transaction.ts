@@ -1,25 +1,72 @@
-// Starting, signaling and canceling inside a user's own transaction: the engine's part of `transaction(…)`.
+// Starting, signaling and canceling inside a user's own transaction: each is one order, which ordinary transitions apply
+// after the commit. On SQLite the transaction is a synchronous callback on the engine's connection; on PostgreSQL it is the
+// user's own, on a connection that the engine never sees.
 import type Database from 'better-sqlite3'
+import { LeaseholdError } from '../kernel/errors.ts'
+import type { Ids } from '../kernel/ids.ts'
 import { encode } from '../kernel/json.ts'
+import { systemPorts } from '../kernel/ports.ts'
 import { nothing } from '../model/follow.ts'
 import type { StartCommand } from '../model/start.ts'
 import type { SqliteStore } from '../store/sqlite.ts'
+import type { PlacedOrder } from '../store/user-transaction.ts'
 import { inUserTransaction } from '../store/user-transaction.ts'
+import type { RunStatement } from '../store/user-transaction-postgres.ts'
+import { placeOrder } from '../store/user-transaction-postgres.ts'
 import type { Engine } from './engine.ts'
+
+type Started = Omit<StartCommand, 'id' | 'workflow' | 'input'>
+type Named = { readonly name: string } | string
 
 /** What a user's transaction can ask of the engine; each takes effect after the commit. */
 export interface TransactionVerbs {
   /** The connection that the transaction runs on. */
   readonly db: Database.Database
   /** Answers the id that the run will have; limits and keys are judged when it is applied. */
-  start(
-    workflow: { readonly name: string } | string,
-    input: unknown,
-    options?: Omit<StartCommand, 'id' | 'workflow' | 'input'>,
-  ): string
+  start(workflow: Named, input: unknown, options?: Started): string
   signal(run: string, name: string, payload?: unknown): void
   cancel(run: string, reason?: string): void
 }
+
+/** As `TransactionVerbs`, on a connection of the user's own to PostgreSQL: each is one statement there. */
+export interface OwnTransaction {
+  /** Answers the id that the run will have; limits and keys are judged when it is applied. */
+  start(workflow: Named, input: unknown, options?: Started): Promise<string>
+  signal(run: string, name: string, payload?: unknown): Promise<void>
+  cancel(run: string, reason?: string): Promise<void>
+}
+
+const BY = 'transaction'
+
+const startOrder = (
+  ids: Ids,
+  workflow: Named,
+  input: unknown,
+  options: Started = {},
+): PlacedOrder => {
+  const id = ids.next('run')
+  const command: StartCommand = {
+    ...options,
+    id,
+    workflow: typeof workflow === 'string' ? workflow : workflow.name,
+    input: encode(input),
+  }
+  return { id: `start:${id}`, kind: 'start', run: id, payload: command }
+}
+
+const signalOrder = (ids: Ids, run: string, name: string, payload: unknown): PlacedOrder => ({
+  id: ids.next('ord'),
+  kind: 'signal',
+  run,
+  payload: { name, payload: encode(payload), by: BY },
+})
+
+const cancelOrder = (ids: Ids, run: string, reason: string | undefined): PlacedOrder => ({
+  id: ids.next('ord'),
+  kind: 'cancel',
+  run,
+  payload: { by: BY, reason: reason ?? null },
+})
 
 export const userTransaction = <T>(
   engine: Engine,
@@ -29,37 +76,16 @@ export const userTransaction = <T>(
   const { ids, time } = engine.ports
   let placed = 0
   const result = inUserTransaction(store.db, time.now(), (db, place) => {
-    const order: typeof place = (each) => {
+    const put = (order: PlacedOrder): PlacedOrder => {
       placed += 1
-      place(each)
+      place(order)
+      return order
     }
     return work({
       db,
-      start(workflow, input, options = {}) {
-        const id = ids.next('run')
-        const command: StartCommand = {
-          ...options,
-          id,
-          workflow: typeof workflow === 'string' ? workflow : workflow.name,
-          input: encode(input),
-        }
-        order({ id: `start:${id}`, kind: 'start', run: id, payload: command })
-        return id
-      },
-      signal: (run, name, payload) =>
-        order({
-          id: ids.next('ord'),
-          kind: 'signal',
-          run,
-          payload: { name, payload: encode(payload), by: 'transaction' },
-        }),
-      cancel: (run, reason) =>
-        order({
-          id: ids.next('ord'),
-          kind: 'cancel',
-          run,
-          payload: { by: 'transaction', reason: reason ?? null },
-        }),
+      start: (workflow, input, options) => put(startOrder(ids, workflow, input, options)).run,
+      signal: (run, name, payload) => void put(signalOrder(ids, run, name, payload)),
+      cancel: (run, reason) => void put(cancelOrder(ids, run, reason)),
     })
   })
   if (placed > 0) {
@@ -68,4 +94,42 @@ export const userTransaction = <T>(
     engine.follow(follow)
   }
   return result
+}
+
+/** A client of `pg` inside a transaction, or anything that runs a text with its values on such a connection. */
+export type UserConnection =
+  { query(text: string, values: string[]): Promise<unknown> } | RunStatement
+
+/**
+ * The verbs of a transaction that the caller has begun on PostgreSQL, and commits or rolls back by itself: rolled back,
+ * nothing of it was. `schema` is the one that the servers use; default `public`.
+ */
+export const inTransaction = (
+  connection: UserConnection,
+  { schema = 'public' }: { readonly schema?: string } = {},
+): OwnTransaction => {
+  const query = typeof connection === 'function' ? connection : runOn(connection)
+  const { ids } = systemPorts()
+  const put = async (order: PlacedOrder): Promise<string> => {
+    await placeOrder(query, schema, order)
+    return order.run
+  }
+  return {
+    start: (workflow, input, options) => put(startOrder(ids, workflow, input, options)),
+    async signal(run, name, payload) {
+      await put(signalOrder(ids, run, name, payload))
+    },
+    async cancel(run, reason) {
+      await put(cancelOrder(ids, run, reason))
+    },
+  }
+}
+
+const runOn = (connection: Exclude<UserConnection, RunStatement>): RunStatement => {
+  if (typeof (connection as { query?: unknown } | null)?.query !== 'function')
+    throw new LeaseholdError(
+      'invalid_request',
+      'inTransaction got nothing that runs a statement; give it a client of pg on which the transaction was begun, or a function (text, values) => Promise',
+    )
+  return (text, values) => connection.query(text, [...values])
 }

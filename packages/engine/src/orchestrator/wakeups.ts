@@ -25,6 +25,8 @@ interface Said {
   readonly told?: readonly (Told & { readonly session: string })[]
   /** Runs that have ended. */
   readonly runs?: readonly string[]
+  /** A user's transaction has placed orders. */
+  readonly orders?: true
 }
 
 /** PostgreSQL refuses a payload of 8,000 bytes; the rest is its frame. */
@@ -76,6 +78,7 @@ export const startWakeups = (engine: Engine, { url, channel, self }: Options): W
     }
     for (const { session, ...each } of said.told ?? []) hub.tell(session, each)
     for (const run of said.runs ?? []) hub.changed(run)
+    if (said.orders) engine.ordersCame()
   }
 
   /** Definitions and lanes that another process has registered. */
@@ -125,7 +128,11 @@ export const startWakeups = (engine: Engine, { url, channel, self }: Options): W
 /** As few texts as carry all of it, each short enough. */
 const packed = (parts: readonly Said[]): string[] => {
   const texts: string[] = []
-  let open: Required<{ [K in keyof Said]: unknown[] }> = { lanes: [], told: [], runs: [] }
+  let open: Required<{ [K in Exclude<keyof Said, 'orders'>]: unknown[] }> = {
+    lanes: [],
+    told: [],
+    runs: [],
+  }
   let bytes = 0
   const close = (): void => {
     if (bytes > 0) texts.push(JSON.stringify(open))

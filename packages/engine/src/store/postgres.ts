@@ -21,6 +21,7 @@ import type { Store, Tap } from './store.ts'
 export interface PostgresStore extends Store {
   readonly kind: 'postgres'
   readonly pool: pg.Pool
+  readonly schema: string
 }
 
 export interface PostgresOptions {
@@ -39,7 +40,7 @@ export interface PostgresOptions {
   readonly lockMs?: number
   /** How long a transaction waits for a free connection, and a new one for its server, in ms. Default 5,000. */
   readonly connectMs?: number
-  /** A schema of the database other than `public`. */
+  /** A schema of the database other than `public`: small letters, digits and underscores. */
   readonly schema?: string
   /** The clock, where it is not the database's own: for tests. */
   readonly time?: Time
@@ -58,6 +59,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     statementMs = 30_000,
     lockMs = 2_000,
     connectMs = 5_000,
+    schema = 'public',
   } = options
   const pools = [Math.max(1, connections - reserved), Math.max(1, reserved)].map((max) => {
     const pool = new pg.Pool({
@@ -67,7 +69,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
       idleTimeoutMillis: 60_000,
       keepAlive: true,
       application_name: APPLICATION,
-      ...(options.schema === undefined ? {} : { options: `-c search_path=${options.schema}` }),
+      ...(schema === 'public' ? {} : { options: `-c search_path=${schema}` }),
     })
     // a connection that is lost is replaced by the next that is wanted; what it was doing hears of it by itself
     pool.on('error', (error) => log.warn('store.connection_lost', { error: error.message }))
@@ -235,6 +237,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   return {
     kind: 'postgres',
     pool: main,
+    schema,
     run: (transaction, urgent) => transact(urgent ? reserve : main, BEGIN, transaction),
     read: (transaction) => transact(main, BEGIN_READ, transaction),
     get roundTrips() {
@@ -285,6 +288,12 @@ export const preparePostgres = async (store: PostgresStore): Promise<Migrated> =
         throw new Fault('invalid_config', `the database cannot be used: ${faults.join('; ')}`, {
           retryable: false,
         })
+      const { rows: there } = await client.query<{ schema: string | null }>(
+        'select current_schema() as schema',
+      )
+      // a schema in the search path that is not there is as none
+      if (there[0]?.schema === null)
+        await client.query(`create schema if not exists "${store.schema.replaceAll('"', '""')}"`)
       return await migratePostgres(client)
     } catch (error) {
       spoiled = error as Error

@@ -127,6 +127,19 @@ const outcomeOf = (child: string, { status, reason, note, output, error }: Ended
     }),
   )
 
+/** What these orders start; one that cannot be read says so when it is applied. */
+export const startsOf = (
+  orders: readonly OrderRow[],
+): Pick<StartCommand, 'workflow' | 'version'>[] =>
+  orders
+    .filter(({ kind }) => kind === 'start')
+    .flatMap((order) =>
+      readOr(
+        () => [payloadOf(order) as unknown as StartCommand],
+        () => [],
+      ),
+    )
+
 /** Applies one order of another kind; `outcome` says what came of it, also when it could not be done. */
 export function* applyOrder(
   tx: Tx,

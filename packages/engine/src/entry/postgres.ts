@@ -1,0 +1,10 @@
+// `leasehold/postgres`: runs started, signaled and canceled in transactions of the user's own, and the parts of an engine on
+// a PostgreSQL database, for programs that put them together themselves.
+export { inTransaction } from '../orchestrator/user-transaction.ts'
+export type { OwnTransaction, UserConnection } from '../orchestrator/user-transaction.ts'
+export type { RunStatement } from '../store/user-transaction-postgres.ts'
+export { openOnPostgres } from '../orchestrator/open-postgres.ts'
+export type { OpenPostgresOptions } from '../orchestrator/open-postgres.ts'
+export type { Opened } from '../orchestrator/open.ts'
+export { makeExecutor } from '../executor/executor.ts'
+export { systemPorts } from '../kernel/ports.ts'
