@@ -86,7 +86,7 @@ create table runs (
   check (wait_on is null or status in ('waiting', 'paused')),
   check (ready_at is null or status in ('waiting', 'paused')),
   check ((parent is null) = (parent_key is null))
-);
+){hot};
 create index runs_queued on runs (lane, rank, id) where status = 'queued';
 create index runs_held on runs (session, claim) where session is not null;
 create index runs_suspect on runs (lane, suspect_since) where suspect_since is not null;
@@ -224,7 +224,7 @@ create table sessions (
   evidence text,
   check ((ended_at is not null) = (state = 'ended')),
   check ((embedded = 1) = (lease_until is null) or state in ('retired', 'ended'))
-);
+){hot};
 create index sessions_lease on sessions (lease_until) where ended_at is null and lease_until is not null;
 create index sessions_live on sessions (id) where ended_at is null;
 create index sessions_ended on sessions (ended_at) where ended_at is not null;
@@ -265,7 +265,7 @@ create table limits (
   tag double precision not null default 0,
   updated_at bigint not null,
   updated_by text
-);
+){hot};
 
 create table pauses (
   kind text not null check (kind in ('queue', 'workflow')),
@@ -287,7 +287,7 @@ create table orders (
   not_before bigint not null default 0,
   tries int not null default 0,
   error text
-);
+){hot};
 create index orders_due on orders (not_before, id);
 
 create table receipts (

@@ -1,9 +1,9 @@
 // Hashes: the keyed hash by which two inputs are compared, and the checksum of a migration.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 
-/** HMAC-SHA-256 of `text` under the store's own key, in hex. */
+/** HMAC-SHA-256 of `text` under the store's own key, in base64url: each run keeps one. */
 export const keyedHash = (key: string, text: string): string =>
-  createHmac('sha256', key).update(text, 'utf8').digest('hex')
+  createHmac('sha256', key).update(text, 'utf8').digest('base64url')
 
 export const checksum = (text: string): string =>
   createHash('sha256').update(text, 'utf8').digest('hex')

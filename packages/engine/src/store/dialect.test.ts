@@ -11,6 +11,9 @@ describe('one SQL text for two databases', () => {
     expect(sqliteText('create table t (a text primary key){clustered}')).toBe(
       'create table t (a text primary key) without rowid',
     )
+    expect(sqliteText('create table t (a text primary key){hot}')).toBe(
+      'create table t (a text primary key)',
+    )
   })
 
   it('RAIL-18 and what PostgreSQL has: row locks, its own clock, batches from JSON', () => {
@@ -22,5 +25,6 @@ describe('one SQL text for two databases', () => {
       `r.ready_at <= (date_part('epoch', statement_timestamp()) * 1000)::bigint`,
     )
     expect(postgresText(text)).not.toMatch(/\{/)
+    expect(postgresText('create table t (a text primary key){hot}')).toContain('fillfactor = 70')
   })
 })
