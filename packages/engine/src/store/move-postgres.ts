@@ -6,9 +6,12 @@ import type { Statement } from './sql.ts'
 import { forEach, rows, sql } from './sql.ts'
 import type { StepRow } from './tables/journal.ts'
 
+// a look into one object for each entry: joined, two batches would be compared each with each
+const REV = '((select jsonb_object_agg(up.id, up.rev) from up) ->> s.run)'
 const STORED = `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
-     select s.run, s.key, s.n, s.kind, s.attempt, up.rev, s.at, s.output, s.error
-       from {rows $4 as s: run text, attempt int, key text, n int, kind text, at bigint, output text, error text} join up on up.id = s.run`
+     select s.run, s.key, s.n, s.kind, s.attempt, ${REV}::bigint, s.at, s.output, s.error
+       from {rows $4 as s: run text, attempt int, key text, n int, kind text, at bigint, output text, error text}
+      where ${REV} is not null`
 
 const progressWhole = sql<Progressed>(
   'runs.progress_whole',

@@ -1,5 +1,6 @@
 // The one place that writes a run's state columns. A transition locks its runs, decides with pure functions of the
 // model, and writes whole states here, each guarded by the `rev` that it read: a row that moved meanwhile is not written.
+import { readOr, storedTexts } from '../kernel/stored.ts'
 import type { Run, RunStatus, WaitOn } from '../model/run.ts'
 import type { Statement, Values } from './sql.ts'
 import { forEach, rows, sql, statement } from './sql.ts'
@@ -71,7 +72,7 @@ export const runOf = (row: RunRow): Run => ({
   workflow: row.workflow,
   version: row.version,
   queue: row.queue,
-  labels: row.labels === '[]' ? NONE : (JSON.parse(row.labels) as string[]),
+  labels: row.labels === '[]' ? NONE : labelsOf(row),
   lane: row.lane,
   priority: row.priority,
   tag: row.tag,
@@ -128,6 +129,13 @@ export const runOf = (row: RunRow): Run => ({
 })
 
 const NONE: readonly string[] = []
+
+/** A run's lane decides who is given it; labels that somebody broke in the database are not shown, and stop nothing. */
+const labelsOf = ({ id, labels }: RunRow): readonly string[] =>
+  readOr(
+    () => storedTexts(labels, `the labels of ${id}`),
+    () => NONE,
+  )
 
 const rowOf = (run: Run): Omit<RunRow, ImmutableColumn> & { readonly id: string } => ({
   id: run.id,

@@ -1,12 +1,9 @@
 import { expect, it } from 'vitest'
 import type { SqliteStore } from '../../src/store/sqlite.ts'
-import { definition, entry, openStore } from '../support/store.ts'
+import { BOUNDED, GROWING, walkHotPath } from '../support/hot-path.ts'
+import { openStore } from '../support/store.ts'
 
 const HISTORY = 50_000
-
-/** Tables that grow with history, and the indexes of them that do not: what is due, held, in line or open. */
-const GROWING = ['runs', 'steps', 'attempts', 'waits', 'signals', 'events']
-const BOUNDED = ['runs_held', 'runs_slot', 'runs_children', 'runs_suspect', 'waits_children']
 
 const ALIAS = new RegExp(
   String.raw`\b(?:from|join|update)\s+(${GROWING.join('|')})\b(?:\s+(?:as\s+)?(?!where|set|join|on|order|limit|left|cross)(\w+))?`,
@@ -29,37 +26,7 @@ it('PERF no statement of the hot path, and none that is asked each second, reads
     return prepare(text)
   }) as typeof db.prepare
 
-  const limits = [{ key: 'tenant:{tenant}', value: 2 }]
-  const session = await test.session({
-    definitions: [definition('w'), definition('limited', { limits })],
-  })
-  await Promise.all(Array.from({ length: 20 }, () => test.start('w')))
-  await test.start('w', { key: 'k', owner: 'ana' })
-  await test.start('w', { key: 'k', owner: 'ana' })
-  for (let i = 0; i < 4; i++) await test.start('limited', { input: '{"tenant":"t"}' })
-  const [first, second, third, fourth] = await session.claim(4)
-  if (!first || !second || !third || !fourth) throw new Error('four runs were not claimed')
-  await Promise.all([
-    session.checkpoint(first, 'a', 'b'),
-    session.write(second, { entries: [entry(1)], end: { kind: 'complete', output: '1' } }),
-    session.end(third, { kind: 'hand_back', reason: 'shutdown' }),
-    session.write(fourth, {
-      waits: [{ key: 'late', kind: 'time', dueInMs: 1 }],
-      end: { kind: 'suspend', keys: ['late'] },
-    }),
-  ])
-  const chained = await session.claim(1)
-  for (const run of chained)
-    await session.end(run, { kind: 'hand_back', reason: 'chain', toEnd: true, ifWaiting: ['w'] })
-  await session.renew({
-    held: { claim: session.claimNo, digest: '' },
-    letGo: chained.map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' })),
-  })
-  await test.engine.idle()
-  test.later(2_000)
-  await test.pass()
-  await test.kill(session)
-  await test.pass()
+  await walkHotPath(test)
 
   const bound = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [i + 1, null]))
   const faults: string[] = []

@@ -52,7 +52,7 @@ export const noticesOf = (run: string): Statement<NoticeRow> => statement(ofRun,
 
 const forget = sql<{ run: string }>(
   'notices.forget',
-  'delete from notices where at < {now} - $1 and not exists (select 1 from runs r where r.id = notices.run) returning run',
+  'delete from notices where at < {now} - $1 and (select 1 from runs r where r.id = notices.run) is null returning run',
 )
 /** Forgets those of runs that are gone, and of orders that never became one. */
 export const forgetNotices = (olderMs: number): Statement<{ run: string }> =>

@@ -129,7 +129,7 @@ export const anyDue = (): Statement<{ id: string }> => statement(someDue)
 
 const withheld = sql<{ lane: string }>(
   'runs.withheld',
-  `select r.lane from {rows $1 as x: run text} join runs r on r.id = x.run and r.status = 'queued'
+  `select r.lane from {rows $1 as x: run text} join runs r on r.id = x.run and coalesce(r.status, '') = 'queued'
    union all select '' as lane from (select w.id from runs w where w.suspect_since is not null limit 1) y`,
 )
 /**
