@@ -5,6 +5,7 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import { decode, shown } from '../kernel/json.ts'
 import type { Facts } from '../kernel/log.ts'
 import { readable } from '../kernel/log.ts'
+import { storedObject } from '../kernel/stored.ts'
 import type { Random } from '../kernel/random.ts'
 import { seededRandom, seedOf } from '../kernel/random.ts'
 import type { ChildStart, EntryKind, LiveWait } from '../model/work.ts'
@@ -115,7 +116,10 @@ class RunContext implements Context {
   }
 
   #valueOf<T>(received: Received, codec: Codec = plainCodec): T {
-    if (received.error !== null) throw new StepError(JSON.parse(received.error) as FailureData)
+    if (received.error !== null)
+      throw new StepError(
+        storedObject(received.error, 'the error of a step') as unknown as FailureData,
+      )
     return codec.decode(received.output) as T
   }
   /** A value inside a wait's outcome, as its writer's codec means it. */

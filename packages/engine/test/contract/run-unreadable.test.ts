@@ -44,6 +44,18 @@ const ended = async (): Promise<string> => {
 }
 
 describe('L10 a row that cannot be read', () => {
+  it('L10 broken labels stop neither the run nor who signals it or lists', async () => {
+    const id = await t.start('w')
+    const run = only(await a.claim())
+    t.sql(`update runs set labels = '[' where id = ? returning id`, id)
+    expect((await get('/v1/runs')).status).toBe(200)
+    expect(await get(`/v1/runs/${id}/signal`, 'POST', { name: 'go' })).toMatchObject({
+      status: 200,
+    })
+    await a.complete(run, 'done')
+    expect(t.run(id)).toMatchObject({ status: 'succeeded' })
+  })
+
   it('L10 is shown with the sentence that says so, in a list beside the others and in full', async () => {
     const broken = await ended()
     const fine = await ended()
