@@ -12,7 +12,7 @@ const MOMENT_MS = 200
 /** How often two kinds strike at once, in worlds where they do: of each moment. */
 const PAIR = 0.08
 /** How often the clock jumps while a transaction waits for the store, in worlds in which it jumps. */
-const JUMP_WITHIN = 0.08
+const JUMP_WITHIN = 0.2
 /** A sweep cannot tell a jump so small from a pass that took long. */
 const UNNOTICED_MS = 2_000
 /** A pass may be late by as much again as its interval. */

@@ -109,8 +109,10 @@ export class People {
         if (roll < 0.06) this.#soon(pick(random, 500), () => this.#take(after.id, after.attempt))
         else if (roll < 0.09) this.#soon(pick(random, 400), () => this.#cancel(after.id))
         // before it waits for it
-        if (LISTENING.has(after.workflow) && random.next() < 0.25)
-          this.#soon(pick(random, 300), () => this.#signal(after.id, '"early"'))
+        if (LISTENING.has(after.workflow) && random.next() < 0.4)
+          this.#soon(pick(random, pick(random, 2) === 0 ? 2 : 300), () =>
+            this.#signal(after.id, '"early"'),
+          )
       } else if (after.entries > before.entries) {
         // its last step is recorded, and its end is on the way
         const last = ONE_STEP.has(after.workflow) ? 0.25 : 0.02

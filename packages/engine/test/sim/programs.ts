@@ -91,7 +91,7 @@ export const programs: readonly Program[] = [
   { name: 'fan', ops: () => [{ do: 'parallel', keys: ['a', 'b', 'c'], ms: 120 }, step('d')] },
   {
     name: 'flaky',
-    ops: () => [{ do: 'step', key: 'a', ms: 20, failing: 2, retryMs: 300 }, step('b', 800)],
+    ops: () => [{ do: 'step', key: 'a', ms: 20, failing: 2, retryMs: 100 }, step('b', 1_000)],
   },
   {
     name: 'patient',
@@ -112,7 +112,7 @@ export const programs: readonly Program[] = [
   },
   {
     name: 'listener',
-    ops: () => [step('a'), { do: 'signal', key: 'go', name: 'go', ms: 2_000 }, step('b')],
+    ops: () => [step('a'), { do: 'signal', key: 'go', name: 'go', ms: 2_000 }, step('b', 500)],
   },
   {
     name: 'shipper',
