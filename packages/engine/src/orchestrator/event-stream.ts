@@ -1,5 +1,6 @@
 // A response of server-sent events from an async source: one message as soon as the reader wants one, a comment while
-// nothing happens so that proxies and dead readers show, and an end when the source ends, the reader leaves or the server stops.
+// nothing happens so that proxies and dead readers show, and an end when the source ends or fails, the reader leaves or the
+// server stops. After the end nothing is sent any more.
 import type { Timers } from '../kernel/timers.ts'
 import type { Message } from '../protocol/sse.ts'
 import { STILL_HERE, messageText } from '../protocol/sse.ts'
@@ -17,12 +18,15 @@ export const eventStream = (source: Source, timers: Timers, stop: AbortSignal): 
   const messages = source(ended.signal)
   let quiet: (() => void) | null = null
   let closed = false
-  const finish = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
-    if (closed) return
+  const leave = (): void => {
     closed = true
     quiet?.()
     stop.removeEventListener('abort', end)
     end()
+  }
+  const finish = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    if (closed) return
+    leave()
     controller.close()
   }
   const body = new ReadableStream<Uint8Array>({
@@ -37,16 +41,17 @@ export const eventStream = (source: Source, timers: Timers, stop: AbortSignal): 
       if (ended.signal.aborted) finish(controller)
     },
     async pull(controller) {
-      const next = await messages.next()
+      const next = await messages.next().catch((error: unknown) => {
+        // the reader's connection is ended by it; a reader that wants more comes again
+        leave()
+        throw error
+      })
       if (closed) return
       if (next.done === true) finish(controller)
       else controller.enqueue(encoder.encode(messageText(next.value)))
     },
     async cancel() {
-      closed = true
-      quiet?.()
-      stop.removeEventListener('abort', end)
-      end()
+      leave()
       await messages.return()
     },
   })

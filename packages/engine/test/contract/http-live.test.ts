@@ -5,12 +5,14 @@ import { connect } from '../../src/client/client.ts'
 import { httpExecutorPort } from '../../src/client/executor-port.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
 import type { ClaimedRun } from '../../src/model/work.ts'
+import { eventStream, STILL_HERE_MS } from '../../src/orchestrator/event-stream.ts'
 import type { Listening } from '../../src/orchestrator/server.ts'
 import { serve } from '../../src/orchestrator/server.ts'
 import type { Message } from '../../src/protocol/sse.ts'
 import { messageReader } from '../../src/protocol/sse.ts'
 import type { TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
+import { testPorts } from '../support/ports.ts'
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -187,6 +189,31 @@ test('RUN-34 what a run appends to a stream is read live and resumed by its numb
   ])
   const rest = await collect(client.stream(id, 'tokens', { after: '2' }), () => false)
   expect(rest.map(({ seq }) => seq)).toEqual([3])
+})
+
+test('L9 a stream whose source fails, as while the database is away, ends and says nothing more, and the server lives on', async () => {
+  const { ports: own, advance } = testPorts()
+  let fail: (error: Error) => void = () => undefined
+  const away = new Promise<void>((_resolve, reject) => {
+    fail = reject
+  })
+  const { body } = eventStream(
+    async function* () {
+      yield { event: 'told', id: null, data: 1 }
+      await away
+    },
+    own.timers,
+    new AbortController().signal,
+  )
+  const reader = (body as ReadableStream<Uint8Array>).getReader()
+  await reader.read()
+  await reader.read()
+  const next = reader.read()
+  fail(new Error('the database is away'))
+  await expect(next).rejects.toThrow('the database is away')
+
+  // the comment that says that it is still here would be an error that nobody catches
+  await advance(2 * STILL_HERE_MS)
 })
 
 test('OPS-06 closing ends streams and long polls at once, and the sockets with them', async () => {
