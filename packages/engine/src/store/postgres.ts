@@ -215,14 +215,16 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     transaction: (tx: Tx) => Steps<T>,
   ): Promise<T> => {
     for (let tries = 1; ; tries++) {
+      // others may learn meanwhile that names are not carried over
+      const wasNamed = named
       try {
         return await once(pool, begin, transaction)
       } catch (error) {
         if (!(error instanceof Failed)) throw error
         const { failure, stage } = error
         // a pooler that gives each transaction another connection, and does not carry prepared statements over
-        const unprepared = named && isUnprepared(failure.error)
-        if (unprepared) {
+        const unprepared = wasNamed && isUnprepared(failure.error)
+        if (unprepared && named) {
           named = false
           log.info('store.unprepared', { error: failure.error.message })
         }
