@@ -16,6 +16,7 @@ const perDatabase = [
   'postgres.ts',
   'move-postgres.ts',
   'user-transaction-postgres.ts',
+  'transfer.ts',
 ].map((name) => store + name)
 const stateColumns = ['status', 'wait_on', 'session', 'claim', 'leased_at', 'attempt', 'ended_at']
 

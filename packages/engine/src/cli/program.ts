@@ -132,6 +132,10 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
     .option('--file <path>', 'SQLite file')
     .option('--database <url>', 'PostgreSQL database instead (better: LEASEHOLD_DATABASE)')
+    .option(
+      '--to <url>',
+      'move all that the file holds to this PostgreSQL database, which must be empty',
+    )
     .option('--json', 'print JSON')
 
   program.commandsGroup('Runs:')

@@ -228,6 +228,12 @@ const table = {
     what: 'A file of the store was moved, replaced or deleted while a process had it open.',
     todo: 'Put it back, or stop the process before another file takes its place; then start again.',
   },
+  store_transferred: {
+    kind: 'fault',
+    status: 503,
+    what: 'What the SQLite file held was moved to a PostgreSQL database.',
+    todo: 'Name that database.',
+  },
   not_a_database: {
     kind: 'fault',
     status: 500,

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Fault } from '../kernel/errors.ts'
+import { Defect, Fault } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
 import type { StoreAt } from '../model/store-at.ts'
@@ -12,8 +12,10 @@ import type { Migrated } from '../store/migrate.ts'
 import { migrateSqlite } from '../store/migrate.ts'
 import { own } from '../store/owner.ts'
 import { openSqlite } from '../store/sqlite.ts'
-import type { Store } from '../store/store.ts'
-import { afterRestore } from '../transitions/end-session.ts'
+import type { PostgresStore } from '../store/postgres.ts'
+import type { SqliteStore } from '../store/sqlite.ts'
+import type { Transferred } from '../store/transfer.ts'
+import { afterRestore, takeOverFile } from '../transitions/end-session.ts'
 import type { Token } from './gate.ts'
 import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
@@ -94,6 +96,44 @@ export const migrateStore = async (at: StoreAt, ports: Ports): Promise<Migrated>
   return withStore(at, ports, async (_store, migrated) => migrated)
 }
 
+/**
+ * Moves all that a file holds to an empty database; a file that somebody owns is refused. What is cut off leaves nothing
+ * there, and is begun anew. Executors that hold something go on with it once a server is up on the database.
+ */
+export const moveStore = async (
+  file: string,
+  at: Extract<StoreAt, { readonly database: string }>,
+  ports: Ports,
+  tell: (table: string, rows: number) => void,
+): Promise<Transferred> => {
+  if (!existsSync(file))
+    throw new Fault('store_unavailable', `there is no file ${file}; name the one to be moved`, {
+      retryable: false,
+    })
+  const { markTransferred, transfer } = await import('../store/transfer.ts')
+  return withFile(file, ports, (from) =>
+    withStore(at, ports, async (to) => {
+      if (to.kind !== 'postgres') throw new Defect('a store is moved to a database')
+      // what lived in the file's earlier owner is gone, since its lock was free
+      await from.run((tx) =>
+        takeOverFile(
+          tx,
+          `move:${process.pid}`,
+          'the owner lock of the file was free when it was moved',
+        ),
+      )
+      const client = await to.pool.connect()
+      try {
+        const done = await transfer(from.db, client, tell)
+        markTransferred(from.db, nameOf(at))
+        return done
+      } finally {
+        client.release()
+      }
+    }),
+  )
+}
+
 /** After a restore from a backup: holders from before it are never honoured again. */
 export const raiseGenerationOf = async (at: StoreAt, ports: Ports): Promise<number> => {
   if ('file' in at && !existsSync(at.file))
@@ -111,7 +151,7 @@ export const raiseGenerationOf = async (at: StoreAt, ports: Ports): Promise<numb
 const withStore = async <T>(
   at: StoreAt,
   ports: Ports,
-  act: (store: Store, migrated: Migrated) => Promise<T>,
+  act: (store: SqliteStore | PostgresStore, migrated: Migrated) => Promise<T>,
 ): Promise<T> => {
   if ('database' in at) {
     const { openPostgres, preparePostgres } = await import('../store/postgres.ts')
@@ -130,9 +170,17 @@ const withStore = async <T>(
       await store.close()
     }
   }
-  const ownership = own(at.file, `process ${process.pid}`)
+  return withFile(at.file, ports, act)
+}
+
+const withFile = async <T>(
+  file: string,
+  ports: Ports,
+  act: (store: SqliteStore, migrated: Migrated) => Promise<T>,
+): Promise<T> => {
+  const ownership = own(file, `process ${process.pid}`)
   try {
-    const store = openSqlite(at.file, ports.time)
+    const store = openSqlite(file, ports.time)
     try {
       return await act(store, migrateSqlite(store.db, ports.time.now()))
     } finally {

@@ -21,6 +21,7 @@ import { executorPort } from './executor-port.ts'
 import { outspoken } from './outspoken.ts'
 import type { TransactionVerbs } from './user-transaction.ts'
 import { userTransaction } from './user-transaction.ts'
+import { mustBeHere } from '../store/transfer.ts'
 import type { Loops } from './upkeep.ts'
 import { startLoops } from './upkeep.ts'
 
@@ -77,6 +78,7 @@ export const openOnSqlite = async ({
     const bare = openSqlite(file, ports.time, synchronous === undefined ? {} : { synchronous })
     try {
       migrateSqlite(bare.db, ports.time.now())
+      mustBeHere(bare.db, file)
       const stands = standing(file, {
         files,
         time: ports.time,
