@@ -1,4 +1,5 @@
-// A PostgreSQL of the tests' own: found or installed, in a folder that goes with it, on a port of this machine alone.
+// A PostgreSQL of the tests' own: found or installed, in a folder that goes with it, on a port of this machine alone; it can
+// be ended and started again over the same data.
 import type { ChildProcess } from 'node:child_process'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,6 +33,8 @@ export interface Server {
   readonly port: number
   readonly data: string
   readonly version: string
+  /** Ends it and starts it again over what is on disk: `fast` ends its sessions in order, `immediate` as a crash would. */
+  restart(how: 'fast' | 'immediate'): Promise<void>
   stop(): Promise<void>
 }
 
@@ -142,46 +145,75 @@ export const startPostgres = async ({
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
     ...settings,
   }
-  const server: ChildProcess = spawn(
-    path.join(bin, 'postgres'),
-    ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    { ...how, stdio: ['ignore', 'ignore', 'pipe'], detached: true },
-  )
+  const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   let said = ''
-  server.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4_000)
-  })
+  const launch = (): ChildProcess => {
+    const launched = spawn(path.join(bin, 'postgres'), ['-D', data, ...args], {
+      ...how,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      detached: true,
+    })
+    launched.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-4_000)
+    })
+    return launched
+  }
+  let server = launch()
+  const end = async (signal: 'SIGINT' | 'SIGQUIT'): Promise<void> => {
+    if (hasEnded(server)) return
+    const gone = once(server, 'exit')
+    server.kill(signal)
+    await gone
+  }
   const url = `postgres://leasehold@127.0.0.1:${port}/postgres`
-  let version = ''
-  for (let tries = 0; ; tries++) {
-    const client = new pg.Client({ connectionString: url })
-    try {
-      await client.connect()
-      const { rows } = await client.query<{ server_version: string }>('show server_version')
-      version = rows[0]?.server_version ?? ''
-      await client.end()
-      break
-    } catch (error) {
-      if (server.exitCode !== null || tries > 300)
-        throw new Error(`PostgreSQL did not start: ${said}`, { cause: error })
-      await new Promise((resolve) => setTimeout(resolve, 100))
+  /** Its version, once it answers. */
+  const answered = async (): Promise<string> => {
+    for (let tries = 0; ; tries++) {
+      const client = new pg.Client({ connectionString: url })
+      // one that is lost while it connects says so beside what is thrown
+      client.on('error', () => undefined)
+      try {
+        await client.connect()
+        const { rows } = await client.query<{ server_version: string }>('show server_version')
+        await client.end()
+        return rows[0]?.server_version ?? ''
+      } catch (error) {
+        // every connection may be taken: then it is up
+        if ((error as { code?: string }).code === '53300') return ''
+        if (hasEnded(server) || tries > 300)
+          throw new Error(`PostgreSQL did not start: ${said}`, { cause: error })
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
     }
   }
+  const version = await answered()
   return {
     url,
     port,
     data,
     version,
-    async stop() {
-      if (server.exitCode === null) {
-        const gone = once(server, 'exit')
-        server.kill('SIGINT')
-        await gone
+    async restart(how) {
+      await end(how === 'fast' ? 'SIGINT' : 'SIGQUIT')
+      for (let tries = 1; ; tries++) {
+        server = launch()
+        try {
+          await answered()
+          return
+        } catch (error) {
+          // its port may be taken for a moment, as by somebody's own end of a connection
+          if (tries === 10) throw error
+        }
       }
+    },
+    async stop() {
+      await end('SIGINT')
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
+
+const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean =>
+  exitCode !== null || signalCode !== null
 
 let running: Server | null = null
 
