@@ -133,8 +133,8 @@ export interface Driver {
   drain(): void
   told(directive: Directive, note: string | null): void
   drop(reason: string): void
-  /** A body ignored its limit: the attempt ends so that the next try has a higher fence. */
-  revoke(record: WaitRecord, note: string): void
+  /** A body ignored its limit: the attempt ends so that the next try, if there is one, has a higher fence. */
+  revoke(record: WaitRecord | null, note: string): void
   fail(reason: string, error: unknown, retryInMs?: number): void
 }
 
@@ -514,11 +514,6 @@ class RunDriver implements Driver, Ticking {
         this.#end = null
         this.#aloneAt = this.#steps
       }
-      for (const record of write.waits ?? []) {
-        if (record.kind !== 'retry') continue
-        this.#retried ??= new Set()
-        this.#retried.add(record.key)
-      }
       for (const wait of answer.satisfied) this.#noteWait(wait)
       for (const resolve of trying) resolve(true)
       if (answer.directive !== null) this.told(answer.directive, answer.note)
@@ -706,8 +701,12 @@ class RunDriver implements Driver, Ticking {
   }
 
   failedTry(record: WaitRecord): Promise<boolean> {
-    if (this.#over || this.#end) return Promise.resolve(false)
+    // the body of a branch that has lost its race fails for nobody
+    if (this.#over || this.#end || this.isClosed(record.key)) return Promise.resolve(false)
     this.#waits.push(record)
+    // from here on it may stand open in the store, and a race that this branch loses is to close it
+    this.#retried ??= new Set()
+    this.#retried.add(record.key)
     return new Promise((resolve) => {
       this.#tries.push(resolve)
       void this.#flush()
@@ -745,6 +744,7 @@ class RunDriver implements Driver, Ticking {
         lost.add(key)
     }
     for (const key of this.#live?.keys() ?? []) if (key.startsWith(prefix)) lost.add(key)
+    for (const key of this.#retried ?? []) if (key.startsWith(prefix)) lost.add(key)
     for (const key of lost) {
       this.#live?.delete(key)
       this.#unreached?.delete(key)
@@ -822,9 +822,9 @@ class RunDriver implements Driver, Ticking {
     this.#leave({ kind: 'dropped', reason })
   }
 
-  revoke(record: WaitRecord, note: string): void {
+  revoke(record: WaitRecord | null, note: string): void {
     if (this.#over || this.#end) return
-    this.#waits.push(record)
+    if (record && !this.isClosed(record.key)) this.#waits.push(record)
     this.#end = { kind: 'revoke', reason: 'step_limit', note }
     void this.#flush()
   }

@@ -74,7 +74,8 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
       cancelLimit = ports.timers.after(env.limitGraceMs, () => {
         revoked = true
         const { retry } = judged(step, late, tryNumber)
-        if (retry)
+        // a branch that has lost its race fails nobody, and keeps its slot all the same
+        if (retry || driver.isClosed(key))
           driver.revoke(
             retry,
             `the step ${step.name} had not settled ${inWords(env.limitGraceMs)} after its limit`,

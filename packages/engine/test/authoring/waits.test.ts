@@ -289,4 +289,54 @@ describe('waits, from the author’s seat', () => {
     expect(await t.result(run)).toBe(1)
     expect(t.clock.time.now()).toBe(approved)
   })
+
+  it('RUN-26 a branch that has lost its race and does not heed its limit fails nobody', async () => {
+    const w = workflow('w', async (ctx) => {
+      const { winner } = await ctx.race('r', {
+        limit: (branch) => branch.sleep('nap', 100),
+        work: (branch) =>
+          branch.step('s', () => pause(90_000), {
+            timeout: 1_000,
+            retry: { maxAttempts: 1 },
+          }),
+      })
+      await ctx.step('later', () => pause(60_000))
+      return winner
+    })
+    const pause = (ms: number) =>
+      new Promise<void>((resolve) => t.clock.timers().after(ms, () => resolve()))
+    t = await testEngine({ workflows: [w] })
+    const id = await t.start(w, null)
+    expect(await t.result(id)).toBe('limit')
+  })
+
+  it.each([
+    ['has failed and waits for its next try', 10, 1_000, 100],
+    ['fails after it has lost', 5_000, 500, 20_000],
+  ])(
+    'RUN-26 a branch that %s does not hold up the run when another wins the race',
+    async (_what, bodyMs, limitMs, laterMs) => {
+      const pause = (ms: number) =>
+        new Promise<void>((resolve) => t.clock.timers().after(ms, () => resolve()))
+      const w = workflow('w', async (ctx) => {
+        const { winner } = await ctx.race('r', {
+          limit: (branch) => branch.sleep('nap', limitMs),
+          work: (branch) =>
+            branch.step(
+              's',
+              async () => {
+                await pause(bodyMs)
+                throw new Error('boom')
+              },
+              { retry: { maxAttempts: 3, base: 1_900, factor: 1 } },
+            ),
+        })
+        await ctx.step('later', () => pause(laterMs))
+        await ctx.sleep('after', '1m')
+        return winner
+      })
+      t = await testEngine({ workflows: [w] })
+      expect(await t.result(await t.start(w, null))).toBe('limit')
+    },
+  )
 })

@@ -37,6 +37,16 @@ export type Op =
       readonly name: string
       readonly ms: number
     }
+  /** A timer against a step that is tried again; the step's retry is closed where the timer wins. */
+  | {
+      readonly do: 'contest'
+      readonly timer: string
+      readonly timerMs: number
+      readonly key: string
+      readonly ms: number
+      readonly failing: number
+      readonly retryMs: number
+    }
   /** Two waits for one signal each, at once. */
   | {
       readonly do: 'both'
@@ -167,6 +177,23 @@ export const programs: readonly Program[] = [
       { do: 'race', signal: 'go', timer: 'nap', name: 'go', ms: 700 },
       step('a'),
       { do: 'signal', key: 'again', name: 'go', ms: 1_500 },
+    ],
+  },
+  {
+    name: 'contest',
+    ops: () => [
+      {
+        do: 'contest',
+        timer: 'limit',
+        timerMs: 500,
+        key: 'try',
+        ms: 150,
+        failing: 2,
+        retryMs: 200,
+      },
+      step('a', 600),
+      { do: 'sleep', key: 'nap', ms: 400 },
+      step('b'),
     ],
   },
   {

@@ -181,6 +181,21 @@ const perform = async (
         timer: (branch) => branch.sleep(op.timer, op.ms),
       })
       return
+    case 'contest':
+      await ctx.race('contest', {
+        timer: (branch) => branch.sleep(op.timer, op.timerMs),
+        work: (branch) =>
+          branch.step(
+            op.key,
+            async ({ tryNumber }) => {
+              const value = await body(`contest:work/${op.key}`, op.ms)
+              if (tryNumber <= op.failing) throw new Error(`try ${tryNumber}`)
+              return value
+            },
+            { retry: { maxAttempts: op.failing + 1, base: op.retryMs, factor: 1 } },
+          ),
+      })
+      return
     case 'both':
       await Promise.all(op.keys.map((key) => ctx.signal(op.name, { as: key, timeout: op.ms })))
       return

@@ -466,6 +466,8 @@ export class ScriptedExecutor {
       }
       case 'race':
         return this.#race(job, op)
+      case 'contest':
+        return this.#contest(job, op)
       case 'both':
         return this.#both(job, op)
       case 'watch': {
@@ -589,6 +591,34 @@ export class ScriptedExecutor {
     for (const key of lost) job.waits.delete(key)
     job.closing.push(...lost)
     await this.#flush(job)
+  }
+
+  async #contest(job: Job, op: Extract<Op, { do: 'contest' }>): Promise<void> {
+    const { key, timer } = op
+    if (job.entries.has(key) || job.entries.has(timer)) return
+    if (!job.waits.has(timer)) {
+      const record: WaitRecord = { key: timer, kind: 'time', dueInMs: op.timerMs }
+      job.waits.set(timer, openWait(record))
+      await this.#write(job, { waits: [record] })
+    }
+    const isOver = (): boolean => job.waits.get(timer)?.state !== 'open'
+    for (let tries = job.waits.get(key)?.tries ?? 0; !isOver();) {
+      await this.#body(job, key, op.ms)
+      if (tries === op.failing) break
+      tries += 1
+      const retry: WaitRecord = { key, kind: 'retry', dueInMs: op.retryMs, tries }
+      await this.#write(job, { waits: [retry] })
+      job.waits.set(key, openWait(retry))
+      if (isOver()) break
+      await this.#pause(op.retryMs)
+      await this.#write(job, { look: true })
+    }
+    const won = isOver()
+    job.closing.push(won ? key : timer)
+    if (won) this.#came(job, timer)
+    else this.#receive(job, key, 'step', outputOf(job.run, key), null)
+    await this.#flush(job)
+    job.waits.delete(won ? key : timer)
   }
 
   async #both(job: Job, op: Extract<Op, { do: 'both' }>): Promise<void> {
