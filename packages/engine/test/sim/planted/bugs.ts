@@ -436,4 +436,11 @@ export const bugs: readonly Bug[] = [
     'run.attemptDeadline !== null && run.attemptDeadline <= now - 600_000',
     'RUN-13 the limit of an attempt is nobody’s',
   ),
+  bug(
+    'lost-race-keeps-retry',
+    'executor/driver.ts',
+    'for (const key of this.#retried ?? []) if (key.startsWith(prefix)) lost.add(key)',
+    '',
+    'RUN-26 a race leaves the retry of its loser open',
+  ),
 ]
