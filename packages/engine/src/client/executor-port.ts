@@ -88,7 +88,7 @@ export const httpExecutorPort = ({
   return {
     async register(request) {
       try {
-        const answer = await call(peer, 'register', { body: request })
+        const answer = await call(peer, 'register', { body: request, timeoutMs: HOT_TIMEOUT_MS })
         return answer as unknown as RegisterAnswer
       } catch (error) {
         // an executor that may not come in is told so, rather than left knocking

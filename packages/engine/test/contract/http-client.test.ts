@@ -12,7 +12,7 @@ import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
-import { settled } from '../support/ports.ts'
+import { settled, testPorts } from '../support/ports.ts'
 
 const opened: TestEngine[] = []
 afterEach(async () => {
@@ -301,6 +301,32 @@ test('RAIL-10 what the network does is a fault, and only a server of ours refuse
   const { direct, handler } = await world()
   handler.drain()
   expect(await asking(direct)).toMatchObject({ code: 'peer_unreachable', retryable: true })
+})
+
+test('L9 a registration whose answer does not come is given up within 10 s, so that its executor is there when the server is', async () => {
+  const { ports: own, advance } = testPorts()
+  const silent = httpExecutorPort({
+    url,
+    ports: own,
+    fetch: (_input, init) =>
+      new Promise((_resolve, reject) => {
+        init.signal?.addEventListener('abort', () => reject(new Error('aborted')))
+      }),
+  })
+  const registering = silent.register({
+    protocol: PROTOCOL_VERSION,
+    session: 'ses_1',
+    build: 'test',
+    host: 'here',
+    pid: 1,
+    queues: [],
+    labels: [],
+    capacity: 1,
+    definitions: [],
+  })
+  const refused = expect(registering).rejects.toMatchObject({ code: 'peer_unreachable' })
+  await advance(10_000)
+  await refused
 })
 
 test('RAIL-10 a session is told of a cancel by push, over a new connection too', async () => {
