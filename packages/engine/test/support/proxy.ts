@@ -61,11 +61,13 @@ export const openProxy = async (to: number, host = '127.0.0.1'): Promise<Proxy> 
   }
 
   const server = net.createServer({ allowHalfOpen: true }, (client) => {
-    if (mode === 'refuse') return void client.destroy()
+    if (mode === 'refuse') return void client.resetAndDestroy()
     const target = net.connect({ port: proxy.to, host, allowHalfOpen: true })
     keep(client)
     keep(target)
     clients.add(client)
+    // where nobody listens the client is to hear of it as it would without us
+    target.once('error', () => client.resetAndDestroy())
     const toTarget = lineTo(target)
     const toClient = lineTo(client)
     client.on('data', (data) => {

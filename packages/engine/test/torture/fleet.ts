@@ -23,6 +23,16 @@ interface ProgramOptions {
   readonly onDeath: (program: string, how: string, said: string) => void
 }
 
+/** How a process that was told to stop did. */
+export interface Stop {
+  readonly program: string
+  readonly graceMs: number
+  readonly how: number | string
+  readonly ms: number
+  /** The last that it said. */
+  readonly said: string
+}
+
 const AGAIN_MS = 300
 const SAID_MAX = 20_000
 
@@ -32,12 +42,14 @@ export class Program {
   starts = 0
   /** Ends before it was ready, as while the database is away. */
   refused = 0
+  readonly stops: Stop[] = []
   readonly #options: ProgramOptions
   #child: ChildProcess | null = null
   #up = false
   /** Somebody has ended this life of it, or is about to. */
   #struck = false
   #away = false
+  #said = ''
   #ended: Promise<number | string> = Promise.resolve(0)
 
   constructor(options: ProgramOptions) {
@@ -62,12 +74,12 @@ export class Program {
     })
     this.#child = child
     const log = createWriteStream(path.join(cwd, 'logs', `${this.name}-${this.starts}.log`))
-    let said = ''
+    this.#said = ''
     const lines = (take: (line: string) => void): ((data: Buffer) => void) => {
       let rest = ''
       return (data) => {
         log.write(data)
-        said = (said + data.toString()).slice(-SAID_MAX)
+        this.#said = (this.#said + data.toString()).slice(-SAID_MAX)
         const parts = (rest + data.toString()).split('\n')
         rest = parts.pop() ?? ''
         for (const line of parts) take(line)
@@ -89,7 +101,7 @@ export class Program {
       child.once('close', (code, signal) => {
         log.end()
         const how = signal ?? code ?? 0
-        if (this.#up && !this.#struck) this.#options.onDeath(this.name, String(how), said)
+        if (this.#up && !this.#struck) this.#options.onDeath(this.name, String(how), this.#said)
         if (!this.#up && !this.#struck) this.refused += 1
         this.#up = false
         this.#child = null
@@ -120,6 +132,7 @@ export class Program {
   async terminate(graceMs: number): Promise<number | string> {
     const ended = this.#ended
     const child = this.#child
+    const began = performance.now()
     if (!this.signal('SIGTERM', true)) return 'absent'
     if (graceMs === 0) child?.kill('SIGKILL')
     const over = new AbortController()
@@ -130,6 +143,9 @@ export class Program {
     const how = await ended
     over.abort()
     await killed
+    const ms = performance.now() - began
+    const said = this.#said.trim().split('\n').at(-1) ?? ''
+    this.stops.push({ program: this.name, graceMs, how, ms, said })
     return how
   }
 

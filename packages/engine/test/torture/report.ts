@@ -33,6 +33,11 @@ export const report = (verdict: Verdict): string[] => {
   line('  sessions reaped', seen('session.reaped'))
   line('  processes stalled by a body', history.stalls)
   for (const [role, count] of starts) line(`  starts of ${role} processes`, count)
+  const patient = verdict.stops.filter(({ graceMs }) => graceMs > 1_000)
+  const orderly = patient.filter(({ how }) => how === 0)
+  line('  stops in order, of those with a long grace', `${orderly.length} of ${patient.length}`)
+  for (const { program, how, ms, said } of patient.filter(({ how }) => how !== 0))
+    line(`    ${program} ended with ${how} after`, `${(ms / 1_000).toFixed(1)} s: ${said}`)
   lines.push('what was done')
   const seconds = verdict.strikingMs / 1_000
   line('  runs', rows.runs.size)

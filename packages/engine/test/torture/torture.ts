@@ -12,7 +12,7 @@ import type { Settings } from '../../src/model/settings.ts'
 import { openProxy } from '../support/proxy.ts'
 import type { Violation } from './checker.ts'
 import { check, limitOf } from './checker.ts'
-import type { Role } from './fleet.ts'
+import type { Role, Stop } from './fleet.ts'
 import { Program } from './fleet.ts'
 import type { History } from './history.ts'
 import { newHistory, takeIn } from './history.ts'
@@ -47,6 +47,7 @@ export interface Verdict {
   readonly starts: ReadonlyMap<Role, number>
   /** Writes that a server refused over HTTP, since another attempt or nobody held the run. */
   readonly refused: number
+  readonly stops: readonly Stop[]
   readonly failedCalls: ReadonlyMap<string, number>
   readonly strikingMs: number
   /** From the last strike's healing to the end of the last run. */
@@ -343,6 +344,7 @@ export const torture = async ({
     events,
     starts,
     refused,
+    stops: programs.flatMap(({ stops }) => stops),
     failedCalls: people.failed,
     strikingMs: healed - began,
     quietMs,
