@@ -9,7 +9,8 @@ test(
   async () => {
     const verdict = await torture({
       seed: 6,
-      strikingMs: 28_000,
+      strikingMs: 25_000,
+      everyKind: true,
       servers: 2,
       executors: 3,
       people: 12,
