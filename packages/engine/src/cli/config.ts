@@ -91,8 +91,8 @@ const items: Readonly<Record<Name, Item>> = {
     fallback: 10,
   },
   databaseSchema: {
-    schema: text.regex(/^[a-z_][a-z0-9_]{0,62}$/),
-    expected: 'a name of small letters, digits and underscores',
+    schema: text.regex(/^[a-z_][a-z0-9_]{0,52}$/),
+    expected: '1 to 53 small letters, digits and underscores',
     fallback: 'public',
   },
   url: {

@@ -3,11 +3,20 @@
 import { endLapsed, recount, takeBack } from '../transitions/end-session.ts'
 import type { Sweep } from './loop.ts'
 
-/** How far the store's clock may move against our own between two passes before it counts as a jump. */
+/**
+ * How far the store's clock may move against our own within a lease before it counts as a jump: between two passes, or by
+ * little and little over several, since a lease is counted by it as a whole.
+ */
 const JUMP_MS = 2_000
 
+interface Reading {
+  readonly wall: number
+  readonly mono: number
+}
+
 export const reapSessions = (sweepMs: number): Sweep => {
-  let last: { wall: number; mono: number } | null = null
+  /** Of the passes of the last lease, oldest first. */
+  let readings: Reading[] = []
   let notBefore = Number.NEGATIVE_INFINITY
   return {
     name: 'reap-sessions',
@@ -16,11 +25,18 @@ export const reapSessions = (sweepMs: number): Sweep => {
       const { time, log } = upkeep.ports
       const wall = time.now()
       const mono = time.mono()
-      const before = last
-      last = { wall, mono }
+      const before = readings.at(-1) ?? null
       const stalled = before !== null && mono - before.mono > 2 * sweepMs
-      const jumped =
-        before !== null && Math.abs(wall - before.wall - (mono - before.mono)) > JUMP_MS
+      const jumped = readings.some(
+        (each) => Math.abs(wall - each.wall - (mono - each.mono)) > JUMP_MS,
+      )
+      // what a jump has made of the earlier ones is known
+      readings = jumped
+        ? [{ wall, mono }]
+        : [
+            ...readings.filter((each) => mono - each.mono <= upkeep.settings.leaseMs),
+            { wall, mono },
+          ]
       if (before === null || stalled || jumped) {
         // renewals may be queued behind us, or instants may lie: give every session one lease to show that it lives
         if (before !== null)

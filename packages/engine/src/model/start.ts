@@ -322,11 +322,15 @@ const commandFault = (command: StartCommand, settings: Settings) => {
     if (
       value !== null &&
       value !== undefined &&
-      (!Number.isFinite(value) || value < 0 || value > 1e15)
+      (!Number.isInteger(value) || value < 0 || value > 1e15)
     )
-      return refuse('invalid_request', `${what} is ${value}; expected milliseconds of 0 or more`, {
-        what,
-      })
+      return refuse(
+        'invalid_request',
+        `${what} is ${value}; expected whole milliseconds of 0 or more`,
+        {
+          what,
+        },
+      )
   const bytes = command.input === null ? 0 : Buffer.byteLength(command.input)
   if (bytes > settings.payloadMax)
     return refuse(

@@ -113,7 +113,9 @@ export const makeLanes = (): Lanes => {
       const state = stateOf(lane)
       state.maybe = true
       state.wakes += 1
-      if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
+      // no place is before the start, and none that a statement could not be asked for
+      if (at.rank < START.rank) state.from = START
+      else if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
         state.from = at
     },
     served: (session, what) => matching(session, what).map(({ lane }) => lane),

@@ -1,6 +1,7 @@
 // Opens an engine on a PostgreSQL database, which any number of processes share: brings it to the newest schema, starts the
 // loops, and listens for what the others do.
 import { hostname } from 'node:os'
+import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
 import { openPostgres, preparePostgres } from '../store/postgres.ts'
@@ -37,6 +38,7 @@ export const openOnPostgres = async ({
   ...pool
 }: OpenPostgresOptions): Promise<Opened> => {
   const settings = settingsOf(given)
+  mustBeUsable(pool.schema, url, listenUrl)
   const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
   const { timers, random, log, time } = ports
   const store = openPostgres({
@@ -68,4 +70,21 @@ export const openOnPostgres = async ({
     await store.close()
     throw error
   }
+}
+
+/** The channel of a schema is named after it, and its name is sent where nothing can quote it. */
+const SCHEMA = /^[a-z_][a-z0-9_]{0,52}$/
+
+const mustBeUsable = (schema: string | undefined, ...urls: (string | undefined)[]): void => {
+  if (schema !== undefined && !SCHEMA.test(schema))
+    throw new LeaseholdError(
+      'invalid_config',
+      `the schema ${JSON.stringify(schema)} cannot be used; expected 1 to 53 small letters, digits and underscores`,
+    )
+  for (const url of urls)
+    if (url !== undefined && !URL.canParse(url))
+      throw new LeaseholdError(
+        'invalid_config',
+        'the address of the database cannot be read; expected a URL such as postgres://user@host/database',
+      )
 }

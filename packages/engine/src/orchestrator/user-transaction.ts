@@ -96,6 +96,9 @@ export const userTransaction = <T>(
   return result
 }
 
+/** One for all, so that what one transaction asks is applied in its order. */
+const { ids: ownIds } = systemPorts()
+
 /** A client of `pg` inside a transaction, or anything that runs a text with its values on such a connection. */
 export type UserConnection =
   { query(text: string, values: string[]): Promise<unknown> } | RunStatement
@@ -109,18 +112,17 @@ export const inTransaction = (
   { schema = 'public' }: { readonly schema?: string } = {},
 ): OwnTransaction => {
   const query = typeof connection === 'function' ? connection : runOn(connection)
-  const { ids } = systemPorts()
   const put = async (order: PlacedOrder): Promise<string> => {
     await placeOrder(query, schema, order)
     return order.run
   }
   return {
-    start: (workflow, input, options) => put(startOrder(ids, workflow, input, options)),
+    start: (workflow, input, options) => put(startOrder(ownIds, workflow, input, options)),
     async signal(run, name, payload) {
-      await put(signalOrder(ids, run, name, payload))
+      await put(signalOrder(ownIds, run, name, payload))
     },
     async cancel(run, reason) {
-      await put(cancelOrder(ids, run, reason))
+      await put(cancelOrder(ownIds, run, reason))
     },
   }
 }

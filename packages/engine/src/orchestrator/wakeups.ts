@@ -21,7 +21,7 @@ export interface Wakeups {
 
 /** What is said, by short names, since 8 kB is all that one notification carries. */
 interface Said {
-  readonly lanes?: readonly (readonly [string, number, string])[]
+  readonly lanes?: readonly (readonly [string, number | null, string])[]
   readonly told?: readonly (Told & { readonly session: string })[]
   /** Runs that have ended. */
   readonly runs?: readonly string[]
@@ -70,10 +70,18 @@ export const startWakeups = (engine: Engine, { url, channel, self }: Options): W
     timers.after(GATHER_MS, flush)
   })
 
+  /** Anybody who may connect can say anything here, and so can a server of another build: what cannot be read is no wake-up. */
   const hear = (text: string): void => {
-    const said = JSON.parse(text) as Said
+    try {
+      heard(JSON.parse(text) as Said)
+    } catch (error) {
+      log.debug('wakeup.unreadable', { error })
+    }
+  }
+  const heard = (said: Said): void => {
     for (const [lane, rank, id] of said.lanes ?? []) {
-      lanes.wake(lane, { rank, id })
+      // a rank below all others is no number in JSON
+      lanes.wake(lane, { rank: rank ?? Number.NEGATIVE_INFINITY, id })
       hub.lane(lane)
     }
     for (const { session, ...each } of said.told ?? []) hub.tell(session, each)

@@ -116,9 +116,18 @@ export const openNotifications = (options: NotificationOptions): Notifications =
     made.on('notification', ({ payload }) => heard(made, payload ?? ''))
     made
       .connect()
-      .then(() => made.query(`listen "${channel.replaceAll('"', '""')}"`))
+      .then(() => {
+        // its answer may never come
+        if (client === made)
+          waiting = timers.after(BEAT_LIMIT_MS, () => lose(made, new Error('it does not listen')))
+        return made.query(`listen "${channel.replaceAll('"', '""')}"`)
+      })
       .then(
-        () => client === made && beat(made),
+        () => {
+          if (client !== made) return
+          waiting?.()
+          beat(made)
+        },
         (error: unknown) => lose(made, error),
       )
   }

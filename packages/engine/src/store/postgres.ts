@@ -38,6 +38,8 @@ export interface PostgresOptions {
   readonly statementMs?: number
   /** How long a statement waits for a row that another transaction has locked, in ms. Default 2,000. */
   readonly lockMs?: number
+  /** How long a transaction may stand open between two asks before the server ends it, in ms. Default 10,000. */
+  readonly idleMs?: number
   /** How long a transaction waits for a free connection, and a new one for its server, in ms. Default 5,000. */
   readonly connectMs?: number
   /** A schema of the database other than `public`: small letters, digits and underscores. */
@@ -48,6 +50,8 @@ export interface PostgresOptions {
 }
 
 const TRIES = 5
+/** How long a transaction of ours may stand open without a word, in ms: its next ask follows at once, or never. */
+const IDLE_MS = 10_000
 const APPLICATION = 'leasehold'
 
 /** Opens a pool; does not connect yet, and does not migrate. */
@@ -58,6 +62,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     reserved = 1,
     statementMs = 30_000,
     lockMs = 2_000,
+    idleMs = IDLE_MS,
     connectMs = 5_000,
     schema = 'public',
   } = options
@@ -104,9 +109,11 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +
       `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), ` +
       `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
-      `set_config('statement_timeout', '${statementMs}', true), set_config('lock_timeout', '${lockMs}', true)`,
+      `set_config('statement_timeout', '${statementMs}', true), set_config('lock_timeout', '${lockMs}', true), ` +
+      // a process that stands still within a transaction would keep its locks for as long
+      `set_config('idle_in_transaction_session_timeout', '${idleMs}', true)`,
   )
-  const BEGIN = { plan: plain('begin', 'begin'), values: [] }
+  const BEGIN = { plan: plain('begin', 'begin isolation level read committed'), values: [] }
   const BEGIN_READ = {
     plan: plain('begin_read', 'begin isolation level repeatable read read only'),
     values: [],
@@ -249,6 +256,8 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   }
 }
 
+const MADE_ALREADY = ['23505', '42P06']
+
 /** What went wrong in a transaction, and how far it had come. */
 class Failed extends Error {
   readonly failure: PipelineError
@@ -295,7 +304,12 @@ export const preparePostgres = async (store: PostgresStore): Promise<Migrated> =
       )
       // a schema in the search path that is not there is as none
       if (there[0]?.schema === null)
-        await client.query(`create schema if not exists "${store.schema.replaceAll('"', '""')}"`)
+        await client
+          .query(`create schema if not exists "${store.schema.replaceAll('"', '""')}"`)
+          .catch((error: unknown) => {
+            // of two that make it at once one is refused by the catalog
+            if (!MADE_ALREADY.includes((error as { code?: string }).code ?? '')) throw error
+          })
       return await migratePostgres(client)
     } catch (error) {
       spoiled = error as Error

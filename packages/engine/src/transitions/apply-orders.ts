@@ -201,6 +201,8 @@ export function* applyOrder(
         ...(notices.length > 0 ? [insertNotices(notices)] : []),
       )
       follow.notices.push(...notices)
+      // what its transaction asked of it besides has waited for it
+      follow.orders = true
       return { applied: true, outcome, follow }
     }
     case 'child_ended':

@@ -15,6 +15,19 @@ afterEach(() => t.close())
 
 const count = (): number => Number(only(t.sql('select count(*) as n from runs'))['n'])
 
+describe('RUN-22 instants and durations', () => {
+  it.each(['delayMs', 'startAt', 'startByMs', 'totalLimitMs', 'attemptLimitMs'])(
+    'RUN-22 %s is whole milliseconds: a part of one is refused, since no store could keep it',
+    async (what) => {
+      await t.session()
+      expect(await t.startAnswer('w', { [what]: 1.5 })).toMatchObject({
+        ok: false,
+        code: 'invalid_request',
+      })
+    },
+  )
+})
+
 describe('RUN-18 keys and command ids', () => {
   beforeEach(async () => void (await t.session()))
 

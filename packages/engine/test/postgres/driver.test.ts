@@ -79,7 +79,23 @@ const lockedElsewhere = async (): Promise<() => Promise<void>> => {
   }
 }
 
+const settings = sql<Record<string, string>>(
+  'test.settings',
+  `select current_setting('transaction_isolation') as isolation, current_setting('idle_in_transaction_session_timeout') as idle`,
+)
+
 describe('transactions', () => {
+  it('SLOT-01 they read what is committed, whatever the role’s default is, and do not stand open for long', async () => {
+    const repeatable = new URL(given)
+    repeatable.searchParams.set('options', '-c default_transaction_isolation=repeatable\\ read')
+    const store = open({ url: repeatable.href, schema: 'public' })
+    const found = await store.run(function* () {
+      yield* ask(statement(one))
+      return (yield* ask(statement(settings)))[0][0]
+    })
+    expect(found).toEqual({ isolation: 'read committed', idle: '10s' })
+  })
+
   it('RAIL-09 an ask is a round trip, and the last one commits with it', async () => {
     const store = open()
     await store.run(function* () {

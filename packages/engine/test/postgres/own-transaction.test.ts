@@ -175,6 +175,21 @@ describe('a transaction of the user’s own', () => {
     ).toBe('{"at":1}')
   })
 
+  it('RUN-21 what one transaction starts it can signal and cancel as well: that comes after the start', async () => {
+    const opened = await open()
+    let doomed = ''
+    const told = await viaPg(async (verbs) => {
+      const id = await verbs.start(asks, null)
+      await verbs.signal(id, 'go', 'first')
+      doomed = await verbs.start(asks, null)
+      await verbs.cancel(doomed, 'changed my mind')
+      return id
+    }, true)
+    await until(() => statusOf(opened, told)).toBe('succeeded')
+    await until(() => statusOf(opened, doomed)).toBe('canceled')
+    expect(orders()).toBe(0)
+  })
+
   it('RUN-21 it locks nothing: a run that another transaction holds is asked of all the same', async () => {
     const opened = await open()
     const started = await opened.engine.start({

@@ -119,6 +119,83 @@ const open = async (more: { url?: string; listenUrl?: string } = {}): Promise<Op
 const flow = workflow('greet', async (ctx) => ctx.step('s', () => 'hello'))
 
 describe('several orchestrators', () => {
+  it('RAIL-17 B099 what cannot be read on the channel is no wake-up, and ends nobody', async () => {
+    const here = await open()
+    const executor = makeExecutor({ port: here.embedded, ports, workflows: [flow] })
+    await executor.start()
+    ends.push(() => executor.stop())
+    const lane = JSON.stringify(['default', 'greet', '1'])
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    for (const text of [
+      'null',
+      'not json',
+      '{"lanes":5}',
+      '[]',
+      `{"lanes":[[${JSON.stringify(lane)},null,""]]}`,
+    ])
+      await client.query('select pg_notify($1, $2)', [
+        `leasehold_${schema.schema}`,
+        `somebody said ${text}`,
+      ])
+    await client.end()
+    const id = ports.ids.next('run')
+    await here.engine.start({ command: { id, workflow: 'greet', input: 'null' } })
+    await until(async () => (await inspect.run(here.engine, id)).status).toBe('succeeded')
+  })
+
+  it('RAIL-17 RAIL-18 several that begin at once make the schema once', async () => {
+    for (let round = 0; round < 3; round++) {
+      const fresh = `fresh_${process.pid}_${round}`
+      const opened = await Promise.all(
+        Array.from({ length: 6 }, () =>
+          openOnPostgres({ url, ports, schema: fresh, connections: 2, manualLoops: true }),
+        ),
+      )
+      for (const each of opened) await each.close()
+      schema.psql.query(`drop schema ${fresh} cascade`)
+    }
+  })
+
+  it.each([
+    ['a schema whose channel would be too long', { schema: 'a'.repeat(54) }],
+    ['a schema that would have to be quoted', { schema: 'Mine' }],
+    ['a place to listen that is no address', { listenUrl: 'postgres://[bad' }],
+  ])('OPS-06 %s is refused before anything is opened', async (_what, more) => {
+    await expect(openOnPostgres({ url, ports, ...more })).rejects.toMatchObject({
+      code: 'invalid_config',
+    })
+  })
+
+  it('RUN-11 a dead session whose row somebody has locked keeps no other from being ended', async () => {
+    const here = await openOnPostgres({ url, ports, schema: schema.schema, manualLoops: true })
+    ends.push(() => here.close())
+    schema.psql.query(
+      `insert into sessions (id, process, host, pid, build, queues, labels, workflows, capacity, lease_ms, created_at, renewed_at, lease_until)
+       select 'ses_' || i, 'p', 'h', 1, 'b', '[]', '[]', '[]', 1, 1000, 1, 1, 2 from generate_series(1, 3) i`,
+    )
+    const client = new pg.Client({
+      connectionString: url,
+      options: `-c search_path=${schema.schema}`,
+    })
+    await client.connect()
+    await client.query('begin')
+    await client.query(`select id from sessions where id = 'ses_2' for update`)
+    const live = () =>
+      schema.psql.query(`select id from sessions where id like 'ses_%' and ended_at is null`)
+    const reap = here.loops.all.find(({ name }) => name === 'reap-sessions')
+    await until(async () => {
+      await reap?.once()
+      return live()
+    }).toEqual([{ id: 'ses_2' }])
+    await client.query('rollback')
+    await client.end()
+    await until(async () => {
+      await reap?.once()
+      return live()
+    }).toEqual([])
+  })
+
   it('RAIL-17 a run that one starts is driven by an executor of another, whose workflows it had never heard of', async () => {
     const here = await open()
     const there = await open()

@@ -36,8 +36,12 @@ export const orderChildrenToEnd = (
 const PUT_OFF_MAX = 120_000
 const dueOrders = sql<OrderRow>(
   'orders.due',
-  `select o.id, o.kind, o.run, o.payload, o.created_at, o.tries, o.error from orders o where o.not_before <= {now} or o.not_before > {now} + ${PUT_OFF_MAX} order by o.not_before, o.id limit $1`,
+  `select o.id, o.kind, o.run, o.payload, o.created_at, o.tries, o.error from orders o
+    where (o.not_before <= {now} or o.not_before > {now} + ${PUT_OFF_MAX})
+      and (o.kind = 'start' or o.kind = 'child_ended' or not exists (select 1 from orders s where s.id = 'start:' || o.run))
+    order by o.not_before, o.id limit $1`,
 )
+/** Those whose time has come; what is asked of a run that an order is to start comes after its start. */
 export const ordersDue = (most: number): Statement<OrderRow> => statement(dueOrders, most)
 
 const remove = sql<{ id: string }>('orders.remove', 'delete from orders where id = $1 returning id')

@@ -109,9 +109,12 @@ export interface LapsedRow {
 }
 const endLapsed = sql<LapsedRow>(
   'sessions.end_lapsed',
-  `update sessions set state = 'ended', ended_at = {now}, end_reason = 'lease_lapsed',
-          evidence = 'the lease lapsed'
-    where ended_at is null and lease_until is not null and lease_until < {now} and lease_until < $1 returning id, lease_until, renewed_at`,
+  // one whose row somebody has locked keeps no other from being ended
+  `with pick as materialized (
+     select s.id from sessions s where s.ended_at is null and s.lease_until is not null and s.lease_until < {now} and s.lease_until < $1
+      order by s.id {lock s skip})
+   update sessions set state = 'ended', ended_at = {now}, end_reason = 'lease_lapsed', evidence = 'the lease lapsed'
+     from pick where sessions.id = pick.id returning sessions.id, sessions.lease_until, sessions.renewed_at`,
 )
 /** Ends every session whose lease has lapsed by the store’s clock, and had at this instant. */
 export const endLapsedSessions = (at: number): Statement<LapsedRow> => statement(endLapsed, at)

@@ -116,15 +116,15 @@ export const bugs: readonly Bug[] = [
   bug(
     'reap-early',
     'store/tables/sessions.ts',
-    'and lease_until is not null and lease_until < {now} and lease_until < $1 returning',
-    'and lease_until is not null and lease_until < {now} + 4000 and $1 > 0 returning',
+    's.lease_until < {now} and s.lease_until < $1',
+    's.lease_until < {now} + 4000 and $1 > 0',
     'S14 a session is ended before its lease has lapsed',
   ),
   bug(
     'reap-by-jumped-clock',
     'store/tables/sessions.ts',
-    'and lease_until < {now} and lease_until < $1 returning',
-    'and lease_until < {now} and $1 > 0 returning',
+    's.lease_until < {now} and s.lease_until < $1',
+    's.lease_until < {now} and $1 > 0',
     'S14 a clock that jumps between look and act ends sessions',
   ),
   bug(
