@@ -194,7 +194,9 @@ export class Fate {
    * far off and came back between two looks of a sweep is beyond what a lease on that clock can bear.
    */
   unnoticedSince(at: number): number {
-    const since = this.#jumps.filter((jump) => jump.at >= at - BETWEEN_LOOKS_MS)
+    // what came before the server was up it has not seen, and it has counted every lease anew since
+    const from = Math.max(at - BETWEEN_LOOKS_MS, this.#orchestrator.upSince)
+    const since = this.#jumps.filter((jump) => jump.at >= from)
     const small = since.reduce((sum, { ms }) => (ms > 0 && ms <= UNNOTICED_MS ? sum + ms : sum), 0)
     const net =
       this.#orchestrator.clock.offset - (since[0]?.before ?? this.#orchestrator.clock.offset)
