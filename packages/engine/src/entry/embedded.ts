@@ -40,13 +40,13 @@ export interface EmbeddedOptions extends EngineOptions {
 export type EmbeddedOnDatabase = EngineOptions & Extract<StoreAt, { readonly database: string }>
 
 /** The engine of this process, with all that a client can do. */
-export interface Engaged extends Client {
+export interface EmbeddedEngine extends Client {
   readonly executor: Executor
   /** Lets steps end, hands back what is left, closes the store. */
   close(): Promise<void>
 }
 
-export interface Embedded extends Engaged {
+export interface Embedded extends EmbeddedEngine {
   /** Starts, signals or cancels inside a transaction of the caller's own; `work` must be synchronous. */
   transaction<T>(work: (tx: TransactionVerbs) => T): T
 }
@@ -56,34 +56,31 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Embedded> 
   const { file, settings } = options
   const opened = await openOnSqlite({ file, ports, ...(settings ? { settings } : {}) })
   return {
-    ...(await engaged(opened, ports, options)),
+    ...(await started(opened, ports, options)),
     transaction: (work) => opened.transaction(work),
   }
 }
 
 /** As `openEmbedded`, on PostgreSQL. Its executor has a lease as those of other processes have. */
-export const openOnDatabase = async (options: EmbeddedOnDatabase): Promise<Engaged> => {
+export const openOnDatabase = async (options: EmbeddedOnDatabase): Promise<EmbeddedEngine> => {
   const ports = systemPorts(options.log ?? noLog)
   // who has a file never loads what speaks to PostgreSQL
-  const { openOnPostgres } = await import('../orchestrator/open-postgres.ts')
-  const { database: url, listen, connections, schema, settings } = options
+  const { addressOf, openOnPostgres } = await import('../orchestrator/open-postgres.ts')
+  const { settings } = options
   const opened = await openOnPostgres({
-    url,
+    ...addressOf(options),
     ports,
-    ...(listen ? { listenUrl: listen } : {}),
-    ...(connections === undefined ? {} : { connections }),
-    ...(schema === undefined ? {} : { schema }),
     ...(settings ? { settings } : {}),
   })
-  return engaged(opened, ports, options)
+  return started(opened, ports, options)
 }
 
 /** Starts the executor of an opened engine, and a client on it. */
-const engaged = async (
+const started = async (
   opened: Opened,
   ports: Ports,
   { workflows, slots, labels }: EngineOptions,
-): Promise<Engaged> => {
+): Promise<EmbeddedEngine> => {
   const executor = makeExecutor({
     port: opened.embedded,
     ports,

@@ -100,34 +100,28 @@ export const isPlain = (write: AttemptWrite): boolean =>
  * store one. Inputs of children are looked at where they start; what a wait came to was looked at when it came.
  */
 export const payloadFault = (write: AttemptWrite, most: number): Refusal | null => {
-  const payloads: [string, string | null | undefined][] = [
-    ...write.entries
-      .filter(({ kind }) => kind === 'step' || kind === 'local')
-      .map(({ key, output }): [string, string | null] => [`the outcome of ${key}`, output]),
-    ...(write.waits ?? []).map(({ key, approval }): [string, string | null | undefined] => [
-      `the data of the approval ${key}`,
-      approval?.data,
-    ]),
-    ...(write.stream ?? []).map(({ stream, data }): [string, string | null] => [
-      `the item of the stream ${stream}`,
-      data,
-    ]),
-    ['the state of the run', write.state],
-    ['the progress of the run', write.progress],
-    ['the result', write.end?.kind === 'complete' ? write.end.output : null],
-  ]
-  for (const [what, text] of payloads) {
+  const over = (text: string | null | undefined): boolean =>
     // a code unit takes three bytes at most: most texts need no count
-    if (typeof text !== 'string' || text.length * 3 <= most) continue
-    const bytes = Buffer.byteLength(text)
-    if (bytes > most)
-      return refuse(
-        'payload_too_large',
-        `${what} has ${bytes} bytes; the limit is ${most}. Store it elsewhere and pass a reference`,
-        { run: write.run, bytes, limit: most },
-      )
+    typeof text === 'string' && text.length * 3 > most && Buffer.byteLength(text) > most
+  const no = (what: string, text: string | null | undefined): Refusal => {
+    const bytes = Buffer.byteLength(text ?? '')
+    return refuse(
+      'payload_too_large',
+      `${what} has ${bytes} bytes; the limit is ${most}. Store it elsewhere and pass a reference`,
+      { run: write.run, bytes, limit: most },
+    )
   }
-  return null
+  for (const { kind, key, output } of write.entries)
+    if ((kind === 'step' || kind === 'local') && over(output))
+      return no(`the outcome of ${key}`, output)
+  for (const { key, approval } of write.waits ?? [])
+    if (over(approval?.data)) return no(`the data of the approval ${key}`, approval?.data)
+  for (const { stream, data } of write.stream ?? [])
+    if (over(data)) return no(`the item of the stream ${stream}`, data)
+  if (over(write.state)) return no('the state of the run', write.state)
+  if (over(write.progress)) return no('the progress of the run', write.progress)
+  const result = write.end?.kind === 'complete' ? write.end.output : null
+  return over(result) ? no('the result', result) : null
 }
 
 /** The waits that a write records or stands at: of these also what is gone is read, since a copy of it may come late. */

@@ -37,6 +37,9 @@ export interface Follow {
   readonly notices: Notice[]
 }
 
+/** Before all places in a line, and a number that a store and JSON can carry: who wakes a lane with it looks from its start. */
+export const FRONT = { rank: -1e300, id: '' } as const
+
 export const nothing = (): Follow => ({
   admit: new Set(),
   lanes: new Map(),

@@ -1,5 +1,6 @@
 // Where claims look. A lane is (queue, workflow, version, labels); for each this keeps the lowest place that may still be
 // queued and whether it may hold anything at all. Both are hints, forgotten once a second so that what they missed is found.
+import { FRONT } from '../model/follow.ts'
 import type { Lane, Serves } from '../queries/lines.ts'
 import { parseLane, serves } from '../queries/lines.ts'
 
@@ -7,7 +8,6 @@ export interface Place {
   readonly rank: number
   readonly id: string
 }
-const START: Place = { rank: -1e300, id: '' }
 
 interface LaneState extends Lane {
   readonly lane: string
@@ -75,7 +75,7 @@ export const makeLanes = (): Lanes => {
     const made: LaneState = {
       lane,
       ...parseLane(lane),
-      from: START,
+      from: FRONT,
       maybe: true,
       virtual: 0,
       stored: 0,
@@ -113,9 +113,7 @@ export const makeLanes = (): Lanes => {
       const state = stateOf(lane)
       state.maybe = true
       state.wakes += 1
-      // no place is before the start, and none that a statement could not be asked for
-      if (at.rank < START.rank) state.from = START
-      else if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
+      if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
         state.from = at
     },
     served: (session, what) => matching(session, what).map(({ lane }) => lane),
@@ -153,7 +151,7 @@ export const makeLanes = (): Lanes => {
     },
     refresh(withWork) {
       for (const state of states.values()) {
-        state.from = START
+        state.from = FRONT
         state.vain.clear()
       }
       for (const lane of withWork) stateOf(lane).maybe = true

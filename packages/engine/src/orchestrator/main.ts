@@ -78,16 +78,8 @@ const open = async ({ store: at, ports, settings, onLost }: ServerConfig): Promi
     return openOnSqlite({ file: at.file, ports, settings, onLost })
   }
   // a server on a file never loads what speaks to PostgreSQL
-  const { openOnPostgres } = await import('./open-postgres.ts')
-  const { database: url, listen, connections, schema } = at
-  return openOnPostgres({
-    url,
-    ports,
-    settings,
-    ...(listen ? { listenUrl: listen } : {}),
-    ...(connections === undefined ? {} : { connections }),
-    ...(schema === undefined ? {} : { schema }),
-  })
+  const { addressOf, openOnPostgres } = await import('./open-postgres.ts')
+  return openOnPostgres({ ...addressOf(at), ports, settings })
 }
 
 /** Brings a store to the newest schema; a file is refused while somebody owns it. */
@@ -124,7 +116,7 @@ export const moveStore = async (
       )
       const client = await to.pool.connect()
       try {
-        const done = await transfer(from.db, client, tell)
+        const done = await transfer(from.db, file, client, tell)
         markTransferred(from.db, nameOf(at))
         return done
       } finally {

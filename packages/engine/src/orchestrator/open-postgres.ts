@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
+import type { StoreAt } from '../model/store-at.ts'
 import { openPostgres, preparePostgres } from '../store/postgres.ts'
 import { channelOf } from '../store/user-transaction-postgres.ts'
 import { openEngine } from './engine.ts'
@@ -26,6 +27,22 @@ export interface OpenPostgresOptions {
   readonly clockOfPorts?: boolean
   readonly manualLoops?: boolean
 }
+
+/** A database as configuration names it, as what opens it takes it. */
+export const addressOf = ({
+  database: url,
+  listen,
+  connections,
+  schema,
+}: Extract<StoreAt, { readonly database: string }>): Pick<
+  OpenPostgresOptions,
+  'url' | 'listenUrl' | 'connections' | 'schema'
+> => ({
+  url,
+  ...(listen ? { listenUrl: listen } : {}),
+  ...(connections === undefined ? {} : { connections }),
+  ...(schema === undefined ? {} : { schema }),
+})
 
 /** Throws a Fault or `invalid_config` with a sentence when the database or a setting cannot be used; nothing is left open then. */
 export const openOnPostgres = async ({

@@ -1,5 +1,6 @@
 // Wake-ups between the processes of one database: what each of them tells the others after its commits. All of it is
 // hints, gathered while the last is under way and never part of a hot transaction; polling finds what gets lost.
+import * as z from 'zod'
 import type { Told } from '../model/work.ts'
 import type { Notifications } from '../store/notifications.ts'
 import { openNotifications } from '../store/notifications.ts'
@@ -19,15 +20,27 @@ export interface Wakeups {
   close(): Promise<void>
 }
 
-/** What is said, by short names, since 8 kB is all that one notification carries. */
-interface Said {
-  readonly lanes?: readonly (readonly [string, number | null, string])[]
-  readonly told?: readonly (Told & { readonly session: string })[]
+/** What is said, by short names, since 8 kB is all that one notification carries. Anybody who may connect can say anything. */
+const said = z.object({
+  /** The lowest place of each that has become claimable. */
+  lanes: z.array(z.tuple([z.string(), z.number(), z.string()])).optional(),
+  told: z
+    .array(
+      z.object({
+        session: z.string(),
+        run: z.string(),
+        attempt: z.number(),
+        directive: z.enum(['cancel', 'pause', 'waits']),
+        note: z.string().nullable(),
+      }),
+    )
+    .optional(),
   /** Runs that have ended. */
-  readonly runs?: readonly string[]
+  runs: z.array(z.string()).optional(),
   /** A user's transaction has placed orders. */
-  readonly orders?: true
-}
+  orders: z.literal(true).optional(),
+})
+type Said = z.infer<typeof said>
 
 /** PostgreSQL refuses a payload of 8,000 bytes; the rest is its frame. */
 const MOST_BYTES = 7_500
@@ -70,23 +83,17 @@ export const startWakeups = (engine: Engine, { url, channel, self }: Options): W
     timers.after(GATHER_MS, flush)
   })
 
-  /** Anybody who may connect can say anything here, and so can a server of another build: what cannot be read is no wake-up. */
+  /** What cannot be read, from a server of another build or from anybody, is no wake-up. */
   const hear = (text: string): void => {
-    try {
-      heard(JSON.parse(text) as Said)
-    } catch (error) {
-      log.debug('wakeup.unreadable', { error })
-    }
-  }
-  const heard = (said: Said): void => {
-    for (const [lane, rank, id] of said.lanes ?? []) {
-      // a rank below all others is no number in JSON
-      lanes.wake(lane, { rank: rank ?? Number.NEGATIVE_INFINITY, id })
+    const read = said.safeParse(decoded(text))
+    if (!read.success) return log.debug('wakeup.unreadable', { error: read.error })
+    for (const [lane, rank, id] of read.data.lanes ?? []) {
+      lanes.wake(lane, { rank, id })
       hub.lane(lane)
     }
-    for (const { session, ...each } of said.told ?? []) hub.tell(session, each)
-    for (const run of said.runs ?? []) hub.changed(run)
-    if (said.orders) engine.ordersCame()
+    for (const { session, ...each } of read.data.told ?? []) hub.tell(session, each)
+    for (const run of read.data.runs ?? []) hub.changed(run)
+    if (read.data.orders) engine.ordersCame()
   }
 
   /** Definitions and lanes that another process has registered. */
@@ -130,6 +137,14 @@ export const startWakeups = (engine: Engine, { url, channel, self }: Options): W
       cancel()
       await notifications.close()
     },
+  }
+}
+
+const decoded = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
   }
 }
 

@@ -2,7 +2,7 @@
 // children and the parent's wake, and starts the workflow named for it; a freed slot and a due run are told as hints.
 import { readOr, stored } from '../kernel/stored.ts'
 import type { Follow, Notice } from '../model/follow.ts'
-import { wakes } from '../model/follow.ts'
+import { FRONT, wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import { limitKeys, slotState } from '../model/slots.ts'
@@ -158,7 +158,7 @@ const orSaid = (text: string | null, what: string): unknown =>
 /** A run that a transaction of another run starts: it cannot lock limits there, so one that has any begins in their line. */
 export const atTheDoor = ({ run, limits }: Planned, follow: Follow): NewRun => {
   if (run.status === 'queued' && run.limit_modes === '') {
-    wakes(follow, { lane: run.lane, rank: Number.NEGATIVE_INFINITY, id: '' })
+    wakes(follow, { lane: run.lane, ...FRONT })
     return run
   }
   for (const limit of limits) follow.admit.add(limit.key)

@@ -7,7 +7,7 @@ import { Fault } from '../kernel/errors.ts'
 import { keep } from './keep.ts'
 
 export interface Transferred {
-  /** Rows by table. */
+  /** Rows by table that were moved now. */
   readonly tables: Readonly<Record<string, number>>
   /** True: it had been done before, by a process that could not say so any more. */
   readonly before: boolean
@@ -26,39 +26,43 @@ const MOST_ROWS = 500
 const MOST_BYTES = 4_000_000
 const quoted = (name: string): string => `"${name}"`
 
-/** Throws `not_a_database` where the database holds something, and a Fault where a row does not come back as it was. */
+/**
+ * Throws `not_a_database` where the database holds something or a row does not come back as it was, and `store_transferred`
+ * where the file was moved to another one before.
+ */
 export const transfer = async (
   from: Database.Database,
+  file: string,
   to: ClientBase,
   tell: (table: string, rows: number) => void,
 ): Promise<Transferred> => {
   const source = checksum(metaOf(from, 'input_key') ?? '')
   await to.query('begin')
   try {
-    // nobody starts a server on it meanwhile
-    await to.query('lock table meta in access exclusive mode')
     const columns = await columnsOf(to)
     const names = [...new Set(columns.map(({ table }) => table))].filter(
       (name) => name !== 'migrations',
     )
-    mustHaveAll(from, names)
+    // no server writes to it meanwhile, nor is one started on it
+    await to.query(`lock table ${names.map(quoted).join(', ')} in access exclusive mode`)
     const { rows: marks } = await to.query<{ value: string }>(
       `select value from meta where name = 'moved_from'`,
     )
     const before = marks[0]?.value === source
-    if (!before) await mustBeEmpty(to, names)
     const tables: Record<string, number> = {}
-    for (const table of names) {
-      const own = columns.filter((column) => column.table === table)
-      if (!before) {
+    if (!before) {
+      mustBeHere(from, file)
+      mustHaveAll(from, names)
+      await mustBeEmpty(to, names)
+      for (const table of names) {
+        const own = columns.filter((column) => column.table === table)
         await to.query(`delete from ${quoted(table)}`)
         await copy(from, to, table, own)
+        tables[table] = await compare(from, to, table, own)
+        tell(table, tables[table])
       }
-      tables[table] = before ? 0 : await compare(from, to, table, own)
-      tell(table, tables[table])
-    }
-    if (!before)
       await to.query(`insert into meta (name, value) values ('moved_from', $1)`, [source])
+    }
     await to.query('commit')
     return { tables, before }
   } catch (error) {

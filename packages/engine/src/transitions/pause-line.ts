@@ -2,7 +2,7 @@
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
-import { nothing, wakes } from '../model/follow.ts'
+import { FRONT, nothing, wakes } from '../model/follow.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import { putPause, removePause } from '../store/tables/limits.ts'
@@ -40,6 +40,6 @@ export function* resumeLine(
     }
   for (const lane of lanes)
     if (name === (kind === 'queue' ? lane.queue : lane.workflow))
-      wakes(follow, { lane: lane.lane, rank: Number.NEGATIVE_INFINITY, id: '' })
+      wakes(follow, { lane: lane.lane, ...FRONT })
   return { answer: { ok: true, kind, name }, follow }
 }

@@ -98,6 +98,12 @@ it('RAIL-18 a move that is cut off leaves nothing there and is begun anew; one t
   expect(await admin(`select count(*)::int as n from ${schema}.runs`)).toEqual([{ n: 0 }])
   expect(await move()).toMatchObject({ before: false, tables: { runs: 4 } })
   expect(await move()).toMatchObject({ before: true })
+  // a second copy would be driven as well
+  const other = `${schema}_other`
+  await expect(
+    moveStore(file, { database: url, schema: other }, ports, () => undefined),
+  ).rejects.toMatchObject({ code: 'store_transferred' })
+  await admin(`drop schema ${other} cascade`)
   expect(await admin(`select count(*)::int as n from ${schema}.runs`)).toEqual([{ n: 4 }])
 })
 

@@ -109,7 +109,7 @@ const LULL = 0.2
 /** One world in ten has no faults; in more than a third two strike at once; each draws which are on. */
 export const drawWeather = (random: Random): Weather => {
   const roll = random.next()
-  if (roll < 0.1) return { rates: {}, pairs: false, gusts: false }
+  if (roll < 0.12) return { rates: {}, pairs: false, gusts: false }
   const rates: Rates = {}
   const count = 6 + pick(random, 12)
   const strength = 0.5 + 0.8 * random.next()

@@ -5,6 +5,7 @@ import { exit, UsageError } from '../exit.ts'
 import { readJson } from '../json-argument.ts'
 import { ago, table } from '../said.ts'
 import { reach } from '../server.ts'
+import { systemTime } from '../../kernel/time.ts'
 
 interface Options {
   readonly yes?: boolean
@@ -45,8 +46,8 @@ const list = async (client: Client, { options, out }: Call<Options>): Promise<nu
       ['approval', 'since', 'deadline', 'who may', 'question'],
       page.approvals.map((each) => [
         each.id,
-        ago(each.createdAt, Date.now()),
-        ago(each.deadline, Date.now()),
+        ago(each.createdAt, systemTime.now()),
+        ago(each.deadline, systemTime.now()),
         each.deciders.join(', ') || 'everybody',
         each.prompt,
       ]),

@@ -10,6 +10,7 @@ import { loadConfig, storeOf } from '../config.ts'
 import { exit, exitCodeOf } from '../exit.ts'
 import { span } from '../said.ts'
 import { reach } from '../server.ts'
+import { systemTime } from '../../kernel/time.ts'
 
 interface Finding {
   readonly check: string
@@ -98,9 +99,9 @@ const ready = async (_client: Client, config: Config): Promise<Finding[]> => {
 }
 
 const clocks = async (client: Client): Promise<Finding[]> => {
-  const sent = Date.now()
+  const sent = systemTime.now()
   const { now } = await client.call('listExecutors', { query: { endedWithinMs: 0 } })
-  const received = Date.now()
+  const received = systemTime.now()
   // the server read its clock somewhere between the two: only what is outside is proof
   const skew = now < sent ? now - sent : now > received ? now - received : 0
   return [
@@ -209,7 +210,7 @@ const linesServed = async (client: Client): Promise<Finding[]> => {
 /** A waiting run has a reason that will end its wait; one that is due long since was not heard. */
 const waitsHeard = async (client: Client): Promise<Finding[]> => {
   const { runs } = await client.list({ status: 'waiting', waitOn: 'time', limit: '200' })
-  const now = Date.now()
+  const now = systemTime.now()
   const silent = runs.filter(({ readyAt }) => readyAt !== null && now - readyAt > OVERDUE_MS)
   return silent.length === 0
     ? [{ check: 'waits', ok: true, what: 'no wait is overdue' }]

@@ -6,6 +6,7 @@ import { exit, UsageError } from '../exit.ts'
 import { ago, statusPaint, table } from '../said.ts'
 import { reach } from '../server.ts'
 import { wholeNumber } from '../whole-number.ts'
+import { systemTime } from '../../kernel/time.ts'
 
 interface Options {
   readonly status?: string
@@ -27,7 +28,7 @@ const STATUSES: readonly string[] = runMachine.states
 
 export const run: Run<Options> = async ({ options, out, sources }) => {
   const sinceMs = durationOption(options.since, '--since')
-  const since = sinceMs === undefined ? undefined : Date.now() - sinceMs
+  const since = sinceMs === undefined ? undefined : systemTime.now() - sinceMs
   const limit = wholeNumber(options.limit, '--limit')
   const stranger = options.status?.split(',').find((each) => !STATUSES.includes(each))
   if (stranger !== undefined)
@@ -91,5 +92,5 @@ export const run: Run<Options> = async ({ options, out, sources }) => {
 
 const answered = async <T>(ask: () => Promise<T>): Promise<{ answer: T; now: number }> => ({
   answer: await ask(),
-  now: Date.now(),
+  now: systemTime.now(),
 })

@@ -5,6 +5,7 @@ import { exit, UsageError } from '../exit.ts'
 import { ago, table } from '../said.ts'
 import { reach } from '../server.ts'
 import { wholeNumber } from '../whole-number.ts'
+import { systemTime } from '../../kernel/time.ts'
 
 type Slot = Awaited<ReturnType<ReturnType<typeof reach>['client']['slots']>>[number]
 
@@ -31,7 +32,7 @@ export const run: Run<{ readonly set?: string }> = async ({
     return exit.ok
   }
   table(out, HEAD, [cells(detail.slot)])
-  const now = Date.now()
+  const now = systemTime.now()
   if (detail.holders.length > 0) {
     out.line()
     table(

@@ -6,6 +6,7 @@ import { exit, UsageError } from '../exit.ts'
 import type { Output } from '../output.ts'
 import { ago, clock, plainText, short, statusPaint } from '../said.ts'
 import { reach, runNamed } from '../server.ts'
+import { systemTime } from '../../kernel/time.ts'
 
 interface Options {
   readonly all?: boolean
@@ -70,7 +71,7 @@ const watchAll = async (client: Client, out: Output, json: boolean): Promise<num
     else if (out.live) {
       counts = await client.counts()
       draw()
-    } else out.line(`${clock(Date.now())} ${headline(out, row)}`)
+    } else out.line(`${clock(systemTime.now())} ${headline(out, row)}`)
   }
   return exit.ok
 }
@@ -79,7 +80,7 @@ const headline = (out: Output, row: RunSummary): string => {
   const why = row.note ?? row.reason ?? (row.waitOn === null ? '' : `waits for: ${row.waitOn}`)
   return (
     `${row.id} ${statusPaint(out, row.status)} ${plainText(row.workflow)} attempt ${row.attempt}, ` +
-    `${row.entries} entries, started ${ago(row.createdAt, Date.now())}${why === '' ? '' : ` · ${plainText(why)}`}`
+    `${row.entries} entries, started ${ago(row.createdAt, systemTime.now())}${why === '' ? '' : ` · ${plainText(why)}`}`
   )
 }
 
