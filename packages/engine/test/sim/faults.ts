@@ -106,7 +106,7 @@ const isDense: ReadonlySet<Kind> = new Set(dense.map(([kind]) => kind))
 /** What is left of the chance of those kinds between two gusts. */
 const LULL = 0.2
 
-/** One world in ten has no faults; in more than a third two strike at once; each draws which are on. */
+/** One world in eight has no faults, so that a batch of few worlds still has its one in ten; in more than a third two strike at once; each draws which are on. */
 export const drawWeather = (random: Random): Weather => {
   const roll = random.next()
   if (roll < 0.12) return { rates: {}, pairs: false, gusts: false }

@@ -51,12 +51,12 @@ test.each(seeds.batches)(
   240_000,
 )
 
-test('PROOF-02 one world in ten has no faults, and in a third two strike at once', () => {
+test('PROOF-02 at least one world in ten has no faults, and in a third two strike at once', () => {
   const plans = Array.from({ length: 2_000 }, (_each, world) => planOf(1, world))
   const calm = plans.filter(({ rates }) => Object.keys(rates).length === 0)
   const pairs = plans.filter((plan) => plan.pairs)
-  expect(calm.length / plans.length).toBeGreaterThan(0.08)
-  expect(calm.length / plans.length).toBeLessThan(0.12)
+  expect(calm.length / plans.length).toBeGreaterThan(0.1)
+  expect(calm.length / plans.length).toBeLessThan(0.15)
   expect(pairs.length / plans.length).toBeGreaterThan(0.31)
 })
 
