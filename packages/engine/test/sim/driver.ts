@@ -8,6 +8,8 @@ export interface Driver {
   readonly busy: boolean
   readonly room: number
   serves(workflow: string): boolean
+  /** Whether a body of the run is still alive in it, of whatever attempt: until it has settled no other one starts here. */
+  settling(run: string): boolean
   start(): void
   stop(): Promise<void>
   /** Loses something it holds from memory; false where it cannot. */

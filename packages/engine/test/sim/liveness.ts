@@ -106,7 +106,7 @@ export class Liveness {
       case 'queued':
         if (
           run.suspect_since === null &&
-          this.#roomSomewhere(run.workflow) &&
+          this.#roomSomewhere(run) &&
           shadow.pauses.size === 0
         )
           yield wrong('L3', 'is due and an executor has room', 3_500)
@@ -136,15 +136,19 @@ export class Liveness {
     )
   }
 
-  /** Whether a living executor may claim: a session that holds a suspect run claims nothing else. */
-  #roomSomewhere(workflow: string): boolean {
+  /**
+   * Whether a living executor may claim the run: a session that holds a suspect run claims nothing else, and one in
+   * which a body of the run's last attempt has not settled does not start a second one beside it.
+   */
+  #roomSomewhere(run: RunRow): boolean {
     const shadow = this.#shadow
     // those that were lost twice go first, one to a session
     for (const id of shadow.active) if (shadow.runs.get(id)?.suspect_since !== null) return false
     return this.#hosts.living.some(
       (driver) =>
         driver.room > 0 &&
-        driver.serves(workflow) &&
+        driver.serves(run.workflow) &&
+        !driver.settling(run.id) &&
         driver.node.stalledUntil < this.#world.now - 1_000 &&
         shadow.sessions.get(driver.session)?.state === 'live' &&
         [...(shadow.heldBy.get(driver.session) ?? [])].every(

@@ -52,6 +52,10 @@ export class RealExecutor implements Driver {
     return servedBy(this.#setup).some(({ name }) => name === workflow)
   }
 
+  settling(run: string): boolean {
+    return this.#executor.status().jobs.some((job) => job.run === run)
+  }
+
   forget(): boolean {
     return false
   }

@@ -123,6 +123,10 @@ export class ScriptedExecutor {
     void this.#lives()
   }
 
+  settling(run: string): boolean {
+    return this.#jobs.has(run)
+  }
+
   /** Loses one of its jobs from memory: it goes on as if it had never heard of it. */
   forget(): boolean {
     const job = [...this.#jobs.values()].find((each) => !each.over)
