@@ -4,6 +4,7 @@ import { makeExecutor } from '../src/executor/executor.ts'
 import type { ExecutorOptions } from '../src/executor/executor.ts'
 import type { AnyWorkflow } from '../src/executor/context.ts'
 import { systemPorts } from '../src/kernel/ports.ts'
+import type { StartCommand } from '../src/model/start.ts'
 import type { ExecutorPort } from '../src/model/work.ts'
 import type { Opened } from '../src/orchestrator/open.ts'
 import { openOnPostgres } from '../src/orchestrator/open-postgres.ts'
@@ -38,10 +39,11 @@ export const startAll = async (
   { engine }: Opened,
   workflow: string,
   count: number,
+  more: (i: number) => Partial<StartCommand> = () => ({}),
 ): Promise<void> => {
   for (let done = 0; done < count; done += 500) {
-    const part = Array.from({ length: Math.min(500, count - done) }, () => ({
-      command: { id: ports.ids.next('run'), workflow, input: '{"n":1}' },
+    const part = Array.from({ length: Math.min(500, count - done) }, (_each, i) => ({
+      command: { id: ports.ids.next('run'), workflow, input: '{"n":1}', ...more(done + i) },
     }))
     for (const answer of await engine.startMany(part))
       if (!answer.ok) throw new Error(answer.message)
@@ -57,6 +59,27 @@ export const counting = (port: ExecutorPort, ended: () => void): ExecutorPort =>
     return answer
   },
 })
+
+/** Drives what is queued until `count` runs have ended, and answers when the last end was acknowledged. */
+export const drainedBy = async (
+  { embedded }: Opened,
+  workflows: readonly AnyWorkflow[],
+  count: number,
+  slots: number,
+): Promise<number> => {
+  const all = signal()
+  let ended = 0
+  const port = counting(embedded, () => {
+    ended += 1
+    if (ended === count) all.give()
+  })
+  const executor = executorOn(port, workflows, { slots: { default: slots } })
+  await executor.start()
+  await all.came
+  const at = performance.now()
+  await executor.stop()
+  return at
+}
 
 /** A promise and the function that settles it. */
 export const signal = <T = void>(): {

@@ -161,6 +161,18 @@ const stepwise = async (url: string, runs: number, steps: number): Promise<Figur
   return { rate: ((runs * steps) / took) * 1000 }
 }
 
+/** Claim one and report it done, a job after a job. */
+const serial = async (url: string, count: number): Promise<Figures> => {
+  const pool = await open(url)
+  await load(pool, count)
+  const { claim, done } = calls(pool)
+  const elapsed = stopwatch()
+  for (let left = count; left > 0; left--) for (const job of await claim(1)) await done(job)
+  const rate = (count / elapsed()) * 1_000
+  await pool.end()
+  return { rate }
+}
+
 /** One job at a time on an idle server: inserted, claimed and done. */
 const idle = async (url: string, count: number): Promise<Figures> => {
   const pool = await open(url)
@@ -194,4 +206,5 @@ export const postgresLimits: Readonly<
   P4: (url, n) => stepwise(url, n / 20, 20),
   P4b: (url, n) => stepwise(url, 1, n),
   P5: idle,
+  P10c: serial,
 }

@@ -65,6 +65,18 @@ const drain = (dir: string, count: number): Figures => {
   return { rate: rate(count, 50, () => report.immediate(claim.all(1, 1, 50))) }
 }
 
+/** Claim one and report it done, a job after a job. */
+const serial = (dir: string, count: number): Figures => {
+  const db = open(dir)
+  load(db, count)
+  const { claim, done } = statements(db)
+  return {
+    rate: rate(count, 1, () => {
+      for (const { id, fence } of claim.all(1, 1, 1)) done.run(id, fence)
+    }),
+  }
+}
+
 const steps = (dir: string, count: number, part: number): Figures => {
   const db = open(dir)
   const { step } = statements(db)
@@ -104,4 +116,5 @@ export const limits: Readonly<
   P4: (dir, n) => steps(dir, n, 50),
   P4b: (dir, n) => steps(dir, n, 1),
   P5: idle,
+  P10c: serial,
 }

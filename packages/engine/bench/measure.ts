@@ -4,10 +4,11 @@ import { postgresLimits } from './limit-postgres.ts'
 import { limits } from './limit.ts'
 import { longs } from './long.ts'
 import { ours } from './ours.ts'
+import { scales } from './scale.ts'
 
 const [side = '', figure = '', n = '', place = ''] = process.argv.slice(2)
 const limit = place.startsWith('postgres:') ? postgresLimits : limits
-const measure = { ours: { ...ours, ...longs }, limit }[side]?.[figure]
+const measure = { ours: { ...ours, ...longs, ...scales }, limit }[side]?.[figure]
 if (!measure) throw new Error(`there is no measurement ${side} ${figure}`)
 const figures = await measure(place, Number(n))
 process.stdout.write(`${JSON.stringify(figures)}\n`)

@@ -4,7 +4,7 @@ import { workflow } from '../src/executor/workflow.ts'
 import type { AnyWorkflow } from '../src/executor/context.ts'
 import { ask } from '../src/store/sql.ts'
 import { payloadsOf } from '../src/store/tables/runs.ts'
-import { counting, executorOn, openIn, ports, registerOn, signal, startAll } from './engine.ts'
+import { drainedBy, executorOn, openIn, ports, registerOn, signal, startAll } from './engine.ts'
 import type { Figures } from './figures.ts'
 import { percentile, stopwatch } from './figures.ts'
 
@@ -55,19 +55,9 @@ const drained = async (
   })
   await registerOn(opened, [flow])
   await startAll(opened, flow.name, count)
-  const all = signal()
-  let ended = 0
-  const port = counting(opened.embedded, () => {
-    ended += 1
-    if (ended === count) all.give()
-  })
-  const executor = executorOn(port, [flow], { slots: { default: SLOTS } })
-  await executor.start()
-  await all.came
-  const took = performance.now() - first
-  await executor.stop()
+  const ended = await drainedBy(opened, [flow], count, SLOTS)
   await opened.close()
-  return took
+  return ended - first
 }
 
 const drain = async (dir: string, count: number): Promise<Figures> => {
