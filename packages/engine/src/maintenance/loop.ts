@@ -29,6 +29,8 @@ export interface Pass {
   readonly examined: number
   readonly acted: number
   readonly skipped?: number
+  /** Somebody else's transaction held what is wanted: another pass after so many ms, if that is sooner than the interval. */
+  readonly againMs?: number
 }
 
 export interface Sweep {
@@ -36,6 +38,24 @@ export interface Sweep {
   readonly intervalMs: number
   pass(upkeep: Upkeep): Promise<Pass>
 }
+
+/**
+ * When to look again for rows that somebody else's transaction holds: soon, since most are held for a moment, and ever
+ * later while some are, up to the interval.
+ */
+export const patience = (): ((busy: boolean) => Pick<Pass, 'againMs'>) => {
+  let ms = FIRST_AGAIN_MS
+  return (busy) => {
+    if (!busy) {
+      ms = FIRST_AGAIN_MS
+      return {}
+    }
+    const againMs = ms
+    ms = Math.min(ms * 2, 60_000)
+    return { againMs }
+  }
+}
+const FIRST_AGAIN_MS = 20
 
 export interface Loop {
   readonly name: string
@@ -110,9 +130,9 @@ export const startLoop = (
     }
     wanted = false
     running = once()
-    void running.then(() => {
+    void running.then(({ againMs = sweep.intervalMs }) => {
       running = null
-      arm(wanted ? 0 : sweep.intervalMs)
+      arm(wanted ? 0 : Math.min(againMs, sweep.intervalMs))
     })
   }
 

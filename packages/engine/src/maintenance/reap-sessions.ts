@@ -59,7 +59,8 @@ export const reapSessions = (sweepMs: number): Sweep => {
           log.info('attempt.taken_back', { run, attempt, session, status })
         examined += pass.examined
         acted += pass.ended.length
-        if (pass.examined < 500) return { examined, acted, skipped: mono < notBefore ? 1 : 0 }
+        if (pass.examined < 500 || pass.ended.length === 0)
+          return { examined, acted, skipped: mono < notBefore ? 1 : 0 }
       }
     },
   }

@@ -17,7 +17,7 @@ import type { WriteAnswer } from '../model/work.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
-import type { Store } from '../store/store.ts'
+import type { Manner, Store } from '../store/store.ts'
 import { limitsByKey } from '../store/tables/limits.ts'
 import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
 import { allDefinitions, allLanes } from '../store/tables/sessions.ts'
@@ -55,6 +55,7 @@ export interface Engine {
   /** Runs a transition and does what follows from it. */
   act<T extends { readonly follow: Follow }>(
     transition: (tx: Tx, context: PlanContext) => Steps<T>,
+    manner?: Manner,
   ): Promise<T>
   read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
   /** Does what follows from a commit: wakes lanes, admits, applies orders, tells holders and watchers. */
@@ -180,9 +181,9 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
         virtual: lanes.virtual,
       }
     },
-    async act(transition) {
+    async act(transition, manner) {
       const { context } = engine
-      const answer = await store.run((tx) => transition(tx, context))
+      const answer = await store.run((tx) => transition(tx, context), manner)
       engine.follow(answer.follow)
       return answer
     },

@@ -2,7 +2,7 @@
 import { admitWaiting } from '../maintenance/admit-waiting.ts'
 import { applyOrders } from '../maintenance/apply-orders.ts'
 import { enforceTimeLimits } from '../maintenance/enforce-limits.ts'
-import type { Loop } from '../maintenance/loop.ts'
+import type { Loop, Upkeep } from '../maintenance/loop.ts'
 import { startLoop } from '../maintenance/loop.ts'
 import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
@@ -23,11 +23,12 @@ export interface Loops {
 /** `manual` loops pass only when `once` is called: for tests that own the clock. */
 export const startLoops = (engine: Engine, manual = false): Loops => {
   const { sweepMs } = engine.settings
-  const recorder = makeRecorder(engine, manual)
+  const upkeep = sweeping(engine)
+  const recorder = makeRecorder(upkeep, manual)
   const line = admitWaiting()
-  const admit = startLoop(line, engine, recorder.add, manual)
-  const orders = startLoop(applyOrders, engine, recorder.add, manual)
-  const wake = startLoop(wakeDue, engine, recorder.add, manual)
+  const admit = startLoop(line, upkeep, recorder.add, manual)
+  const orders = startLoop(applyOrders(), upkeep, recorder.add, manual)
+  const wake = startLoop(wakeDue, upkeep, recorder.add, manual)
   /** The poll: what no wake-up told of is found within a second. */
   const poll = startLoop(
     {
@@ -38,11 +39,11 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
         engine.lanes.refresh(queued.map(({ lane }) => lane))
         for (const { lane } of queued) engine.hub.lane(lane)
         const risen = engine.lanes.risen()
-        if (risen.length > 0) await engine.store.run((tx) => raiseLanes(tx, risen))
+        if (risen.length > 0) await upkeep.store.run((tx) => raiseLanes(tx, risen))
         return { examined: queued.length, acted: queued.length }
       },
     },
-    engine,
+    upkeep,
     recorder.add,
     manual,
   )
@@ -51,12 +52,12 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     orders,
     wake,
     poll,
-    startLoop(reapSessions(sweepMs), engine, recorder.add, manual),
-    startLoop(enforceTimeLimits(sweepMs), engine, recorder.add, manual),
-    startLoop(reconcileFamilies(sweepMs), engine, recorder.add, manual),
-    startLoop(parkUnserved(sweepMs), engine, recorder.add, manual),
-    startLoop(noticeOverdueStarts(sweepMs), engine, recorder.add, manual),
-    startLoop(pruneEnded(), engine, recorder.add, manual),
+    startLoop(reapSessions(sweepMs), upkeep, recorder.add, manual),
+    startLoop(enforceTimeLimits(sweepMs), upkeep, recorder.add, manual),
+    startLoop(reconcileFamilies(sweepMs), upkeep, recorder.add, manual),
+    startLoop(parkUnserved(sweepMs), upkeep, recorder.add, manual),
+    startLoop(noticeOverdueStarts(sweepMs), upkeep, recorder.add, manual),
+    startLoop(pruneEnded(), upkeep, recorder.add, manual),
   ]
   engine.onWanted((what, keys, at) => {
     if (what === 'admit') {
@@ -73,3 +74,16 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     },
   }
 }
+
+/** The engine as sweeps use it: no transaction of theirs stands behind a row that somebody else holds. */
+const sweeping = (engine: Engine): Upkeep => ({
+  ports: engine.ports,
+  settings: engine.settings,
+  get catalog() {
+    return engine.catalog
+  },
+  act: (transition) => engine.act(transition, 'sweep'),
+  read: (transition) => engine.read(transition),
+  learn: (starts) => engine.learn(starts),
+  store: { run: (transition) => engine.store.run(transition, 'sweep') },
+})

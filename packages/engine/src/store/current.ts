@@ -3,7 +3,7 @@ import type { Run } from '../model/run.ts'
 import { lockRuns, runOf } from './move.ts'
 import type { Steps } from './sql.ts'
 import { ask } from './sql.ts'
-import { currentOfSeries } from './tables/runs.ts'
+import { currentOfSeries, presentRuns } from './tables/runs.ts'
 
 /** Locks the run, or the active one that continues it; undefined where there is none of that id. */
 export function* lockCurrent(id: string): Steps<Run | undefined> {
@@ -15,4 +15,15 @@ export function* lockCurrent(id: string): Steps<Run | undefined> {
   if (!current) return run
   const [[newest]] = yield* ask(lockRuns([current.id]))
   return newest ? runOf(newest) : run
+}
+
+/** Locks the same without waiting; false where another transaction has locked it. */
+export function* freeCurrent(id: string): Steps<boolean> {
+  const [[row], [there]] = yield* ask(lockRuns([id], 'skip'), presentRuns([id]))
+  if (!row) return !there
+  if (row.reason !== 'continued') return true
+  const [[current]] = yield* ask(currentOfSeries(row.series))
+  if (!current) return true
+  const [newest, left] = yield* ask(lockRuns([current.id], 'skip'), presentRuns([current.id]))
+  return newest.length > 0 || left.length === 0
 }

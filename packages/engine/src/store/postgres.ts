@@ -16,7 +16,7 @@ import { Pipeline } from './pipeline.ts'
 import type { Stage } from './postgres-faults.ts'
 import { faultOf, isConflict, isUnprepared, violationOf } from './postgres-faults.ts'
 import type { Ask, Param, Sql, Statement, Steps, Tx } from './sql.ts'
-import type { Store, Tap } from './store.ts'
+import type { Manner, Store, Tap } from './store.ts'
 
 export interface PostgresStore extends Store {
   readonly kind: 'postgres'
@@ -50,6 +50,8 @@ export interface PostgresOptions {
 }
 
 const TRIES = 5
+/** How long a sweep's statement waits for a row that another transaction has locked, in ms: it is back within a second. */
+const SWEEP_LOCK_MS = 50
 /** How long a transaction of ours may stand open without a word, in ms: its next ask follows at once, or never. */
 const IDLE_MS = 10_000
 const APPLICATION = 'leasehold'
@@ -104,15 +106,20 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   const plain = (name: string, text: string): Plan => ({ name, text, of: undefined, columns: null })
   // plans stay generic, since a batch says nothing about the next, and are made for indexes, however small a table was when
   // it was analysed: what is read must not grow with history
-  const opening: Plan = plain(
-    'opening',
-    `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +
-      `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), ` +
-      `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
-      `set_config('statement_timeout', '${statementMs}', true), set_config('lock_timeout', '${lockMs}', true), ` +
-      // a process that stands still within a transaction would keep its locks for as long
-      `set_config('idle_in_transaction_session_timeout', '${idleMs}', true)`,
-  )
+  const openingOf = (name: string, waitMs: number): Send => ({
+    plan: plain(
+      name,
+      `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +
+        `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), ` +
+        `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
+        `set_config('statement_timeout', '${statementMs}', true), set_config('lock_timeout', '${waitMs}', true), ` +
+        // a process that stands still within a transaction would keep its locks for as long
+        `set_config('idle_in_transaction_session_timeout', '${idleMs}', true)`,
+    ),
+    values: [],
+  })
+  const OPENING = openingOf('opening', lockMs)
+  const OPENING_SWEEP = openingOf('opening_sweep', Math.min(lockMs, SWEEP_LOCK_MS))
   const BEGIN = { plan: plain('begin', 'begin isolation level read committed'), values: [] }
   const BEGIN_READ = {
     plan: plain('begin_read', 'begin isolation level repeatable read read only'),
@@ -120,7 +127,6 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   }
   const COMMIT = { plan: plain('commit', 'commit'), values: [] }
   const ROLLBACK = { plan: plain('rollback', 'rollback'), values: [] }
-  const OPENING = { plan: opening, values: [] }
 
   const sendOf = ({ sql, params }: Statement, now: number): Send => {
     const plan = planOf(sql)
@@ -151,6 +157,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   const once = async <T>(
     pool: pg.Pool,
     begin: Send,
+    opening: Send,
     transaction: (tx: Tx) => Steps<T>,
   ): Promise<T> => {
     let now: number | null = time ? time.now() : null
@@ -188,7 +195,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
         tap?.(statements)
         const sends = statements.map((each) => sendOf(each, now ?? 0))
         // alone under its Sync an ask is a transaction by itself
-        const before = !first ? [] : last ? [OPENING] : [begin, OPENING]
+        const before = !first ? [] : last ? [opening] : [begin, opening]
         const after = last && !first ? [COMMIT] : []
         let found: unknown[][]
         try {
@@ -220,12 +227,14 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     pool: pg.Pool,
     begin: Send,
     transaction: (tx: Tx) => Steps<T>,
+    manner?: Manner,
   ): Promise<T> => {
+    const opening = manner === 'sweep' ? OPENING_SWEEP : OPENING
     for (let tries = 1; ; tries++) {
       // others may learn meanwhile that names are not carried over
       const wasNamed = named
       try {
-        return await once(pool, begin, transaction)
+        return await once(pool, begin, opening, transaction)
       } catch (error) {
         if (!(error instanceof Failed)) throw error
         const { failure, stage } = error
@@ -247,7 +256,8 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     kind: 'postgres',
     pool: main,
     schema,
-    run: (transaction, urgent) => transact(urgent ? reserve : main, BEGIN, transaction),
+    run: (transaction, manner) =>
+      transact(manner === 'urgent' ? reserve : main, BEGIN, transaction, manner),
     read: (transaction) => transact(main, BEGIN_READ, transaction),
     get roundTrips() {
       return roundTrips

@@ -79,9 +79,9 @@ const tried = (settle: () => void): void => {
 /** The store, asked through `check` each time. */
 export const whileStanding = <S extends Store>(store: S, { check }: Standing): S => {
   const asked: Pick<Store, 'run' | 'read'> = {
-    async run(transaction, urgent) {
+    async run(transaction, manner) {
       check()
-      return store.run(transaction, urgent)
+      return store.run(transaction, manner)
     },
     async read(transaction) {
       check()

@@ -9,47 +9,63 @@ import { isHeld } from '../model/run.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { Wait } from '../model/wait.ts'
 import { follows } from '../store/consequences.ts'
+import { freeCurrent } from '../store/current.ts'
 import { lockRuns, runOf, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
 import { insertNotices } from '../store/tables/notices.ts'
-import type { OrderRow } from '../store/tables/orders.ts'
-import { insertReceipts, ordersDue, takeOrder } from '../store/tables/orders.ts'
-import { payloadsOf } from '../store/tables/runs.ts'
+import type { OrderPlace, OrderRow } from '../store/tables/orders.ts'
+import { FIRST_ORDER, insertReceipts, ordersDue, takeOrders } from '../store/tables/orders.ts'
+import { payloadsOf, presentRuns } from '../store/tables/runs.ts'
 import { liveWaits, putWaits, waitOf } from '../store/tables/waits.ts'
 import { cancel } from './cancel.ts'
 import { afterFact, signal } from './signal.ts'
 import { knownStarts, start } from './start.ts'
 
-export function* dueOrders(_tx: Tx, most: number): Steps<OrderRow[]> {
-  const [orders] = yield* ask(ordersDue(most))
+export function* dueOrders(
+  _tx: Tx,
+  most: number,
+  after: OrderPlace = FIRST_ORDER,
+): Steps<OrderRow[]> {
+  const [orders] = yield* ask(ordersDue(most, after))
   return orders
 }
 
-/** Tells parents of their children's ends, many in one transaction: the parents are locked in the order of their ids. */
+/**
+ * Tells parents of their children's ends, many in one transaction: the parents are locked in the order of their ids. An
+ * order that another transaction has locked, or whose parent, is left as it is and answered as busy.
+ */
 export function* tellParents(
   tx: Tx,
   orders: readonly OrderRow[],
-): Steps<{ applied: number; follow: Follow }> {
+): Steps<{ applied: number; busy: readonly OrderRow[]; follow: Follow }> {
   const follow = nothing()
-  const taken = yield* ask(...orders.map((order) => takeOrder(order.id)))
-  const mine = orders
-    .filter((_order, i) => (taken[i]?.length ?? 0) > 0)
-    .flatMap((order) => {
-      const told = readOr(
-        () => payloadOf(order),
-        // the sweep over families finds the child untold, and orders it anew
-        () => null,
-      )
-      return told ? [{ order, key: String(told['key']), child: String(told['child']) }] : []
-    })
-  if (mine.length === 0) return { applied: 0, follow }
-  const parents = [...new Set(mine.map(({ order }) => order.run))]
-  const [rows, waits, children] = yield* ask(
-    lockRuns(parents),
-    liveWaits(parents),
-    payloadsOf(mine.map(({ child }) => child)),
+  const named = [...new Set(orders.map((order) => order.run))]
+  const [rows, there] = yield* ask(lockRuns(named, 'skip'), presentRuns(named))
+  const locked = new Set(rows.map((row) => row.id))
+  const elsewhere = new Set(there.map(({ id }) => id).filter((id) => !locked.has(id)))
+  const free = orders.filter((order) => !elsewhere.has(order.run))
+  const told = free.map((order) => ({
+    order,
+    payload: readOr(
+      () => payloadOf(order),
+      // the sweep over families finds the child untold, and orders it anew
+      () => null,
+    ),
+  }))
+  const [taken, waits, children] = yield* ask(
+    takeOrders(free.map(({ id }) => id)),
+    liveWaits([...locked]),
+    payloadsOf(told.flatMap(({ payload }) => (payload ? [String(payload['child'])] : []))),
   )
+  const ids = new Set(taken.map(({ id }) => id))
+  const busy = orders.filter((order) => !ids.has(order.id))
+  const mine = told
+    .filter(({ order }) => ids.has(order.id))
+    .flatMap(({ order, payload }) =>
+      payload ? [{ order, key: String(payload['key']), child: String(payload['child']) }] : [],
+    )
+  if (mine.length === 0) return { applied: 0, busy, follow }
   const satisfied: Wait[] = []
   const receipts = mine.map(({ order, key, child }) => {
     const ended = children.find((row) => row.id === child)
@@ -94,7 +110,7 @@ export function* tellParents(
     putWaits(satisfied, (run) => revs.get(run) ?? 0),
     insertReceipts(receipts),
   )
-  return { applied: mine.length, follow }
+  return { applied: mine.length, busy, follow }
 }
 
 const payloadOf = ({ id, payload }: OrderRow): Readonly<Record<string, unknown>> =>
@@ -140,13 +156,18 @@ export const startsOf = (
       ),
     )
 
-/** Applies one order of another kind; `outcome` says what came of it, also when it could not be done. */
+/**
+ * Applies one order of another kind; `outcome` says what came of it, also when it could not be done. One that another
+ * transaction has locked, or whose run, is left as it is.
+ */
 export function* applyOrder(
   tx: Tx,
   order: OrderRow,
   context: PlanContext,
 ): Steps<{ applied: boolean; outcome: string; follow: Follow }> {
-  const [taken] = yield* ask(takeOrder(order.id))
+  if (order.kind !== 'start' && !(yield* freeCurrent(order.run)))
+    return { applied: false, outcome: 'its run is locked', follow: nothing() }
+  const [taken] = yield* ask(takeOrders([order.id]))
   if (taken.length === 0) return { applied: false, outcome: 'taken by another', follow: nothing() }
   const payload = payloadOf(order)
   const receipt = (kind: string, recipient: string, outcome: string) =>

@@ -1,5 +1,6 @@
 // Removes families of runs whose members have all ended longer ago than the retention, a bounded batch at a time.
 import type { Settings } from '../model/settings.ts'
+import { lockRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import { forgetNotices } from '../store/tables/notices.ts'
@@ -34,6 +35,17 @@ export function* prune(_tx: Tx, cursor: PruneCursor | null, settings: Settings):
   const next = last === undefined ? null : { at: last.ended_at, id: last.id }
   if (ready.length === 0) return { examined: roots.length, removed: 0, cursor: next }
   const [members] = yield* ask(familyOf(ready))
-  const results = yield* finish(...removeRuns(members.map((row) => row.id)))
+  const [locked] = yield* ask(
+    lockRuns(
+      members.map((row) => row.id),
+      'skip',
+    ),
+  )
+  // a family of which another transaction has locked a row goes in the next round, as a whole
+  const free = new Set(locked.map((row) => row.id))
+  const held = new Set(members.filter(({ id }) => !free.has(id)).map(({ root }) => root))
+  const gone = members.filter(({ root }) => !held.has(root))
+  if (gone.length === 0) return { examined: roots.length, removed: 0, cursor: next }
+  const results = yield* finish(...removeRuns(gone.map((row) => row.id)))
   return { examined: roots.length, removed: results.at(-1)?.length ?? 0, cursor: next }
 }

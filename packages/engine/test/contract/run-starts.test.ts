@@ -337,6 +337,7 @@ describe('RUN-21 orders of a user’s transaction', () => {
       run: 'run_tx',
       payload: '{"id":"run_tx","workflow":"w","input":"1"}',
       created_at: 0,
+      not_before: 0,
       tries: 0,
       error: null,
     } as const

@@ -40,6 +40,14 @@ const lock = sql<LimitRow>(
 export const lockLimits = (keys: readonly string[]): Statement<LimitRow> =>
   statement(lock, rows([...new Set(keys)].map((key) => ({ key }))))
 
+const lockSkipping = sql<LimitRow>(
+  'limits.lock_skipping',
+  `select ${LIMIT} from {rows $1 as b: key text} join limits l on l.key = b.key order by l.key {lock l skip}`,
+)
+/** As above; one that another transaction has locked is left out. */
+export const lockFreeLimits = (keys: readonly string[]): Statement<LimitRow> =>
+  statement(lockSkipping, rows([...new Set(keys)].map((key) => ({ key }))))
+
 const byKey = sql<LimitRow>(
   'limits.by_key',
   `select ${LIMIT} from {rows $1 as b: key text} join limits l on l.key = b.key`,

@@ -52,7 +52,9 @@ export const noticesOf = (run: string): Statement<NoticeRow> => statement(ofRun,
 
 const forget = sql<{ run: string }>(
   'notices.forget',
-  'delete from notices where at < {now} - $1 and (select 1 from runs r where r.id = notices.run) is null returning run',
+  `with pick as materialized (
+     select n.run, n.kind from notices n where n.at < {now} - $1 and (select 1 from runs r where r.id = n.run) is null {lock n skip})
+   delete from notices where (run, kind) in (select p.run, p.kind from pick p) returning run`,
 )
 /** Forgets those of runs that are gone, and of orders that never became one. */
 export const forgetNotices = (olderMs: number): Statement<{ run: string }> =>

@@ -1,6 +1,6 @@
 // Orders (what one transaction wants of another run), receipts, commands, what each sweep did last, and facts of the store.
 import type { Statement } from '../sql.ts'
-import { rows, sql, statement } from '../sql.ts'
+import { forEach, rows, sql, statement } from '../sql.ts'
 
 export type OrderKind = 'start' | 'signal' | 'cancel' | 'child_ended'
 export interface OrderRow {
@@ -9,6 +9,7 @@ export interface OrderRow {
   readonly run: string
   readonly payload: string | null
   readonly created_at: number
+  readonly not_before: number
   readonly tries: number
   readonly error: string | null
 }
@@ -36,17 +37,34 @@ export const orderChildrenToEnd = (
 const PUT_OFF_MAX = 120_000
 const dueOrders = sql<OrderRow>(
   'orders.due',
-  `select o.id, o.kind, o.run, o.payload, o.created_at, o.tries, o.error from orders o
+  `select o.id, o.kind, o.run, o.payload, o.created_at, o.not_before, o.tries, o.error from orders o
     where (o.not_before <= {now} or o.not_before > {now} + ${PUT_OFF_MAX})
       and (o.kind = 'start' or o.kind = 'child_ended' or not exists (select 1 from orders s where s.id = 'start:' || o.run))
+      and (o.not_before, o.id) > ($2, $3)
     order by o.not_before, o.id limit $1`,
 )
-/** Those whose time has come; what is asked of a run that an order is to start comes after its start. */
-export const ordersDue = (most: number): Statement<OrderRow> => statement(dueOrders, most)
+/** A place in the line of orders; their first is before all others. */
+export type OrderPlace = Pick<OrderRow, 'id' | 'not_before'>
+export const FIRST_ORDER: OrderPlace = { not_before: -1, id: '' }
+/** Those behind a place whose time has come; what is asked of a run that an order is to start comes after its start. */
+export const ordersDue = (most: number, after: OrderPlace): Statement<OrderRow> =>
+  statement(dueOrders, most, after.not_before, after.id)
 
-const remove = sql<{ id: string }>('orders.remove', 'delete from orders where id = $1 returning id')
-/** The compare-and-set of an order's application: who deletes it applies it, in the same transaction. */
-export const takeOrder = (id: string): Statement<{ id: string }> => statement(remove, id)
+const remove = sql<{ id: string }>(
+  'orders.remove',
+  `with pick as materialized (
+     select o.id from {rows $1 as b: id text} join orders o on o.id = b.id order by o.id {lock o skip})
+   delete from orders where id in (select p.id from pick p) returning id`,
+)
+/**
+ * The compare-and-set of orders' application: who deletes one applies it, in the same transaction. One that another
+ * transaction has locked is left to it.
+ */
+export const takeOrders = (ids: readonly string[]): Statement<{ id: string }> =>
+  forEach(
+    remove,
+    ids.map((id) => ({ id })),
+  )
 
 const postpone = sql<{ id: string }>(
   'orders.postpone',
@@ -117,7 +135,8 @@ export const removeCommand = (id: string): Statement<{ id: string }> => statemen
 
 const forget = sql<{ id: string }>(
   'commands.forget',
-  'delete from commands where at < {now} - $1 returning id',
+  `with pick as materialized (select c.id from commands c where c.at < {now} - $1 {lock c skip})
+   delete from commands where id in (select p.id from pick p) returning id`,
 )
 export const forgetCommands = (olderMs: number): Statement<{ id: string }> =>
   statement(forget, olderMs)

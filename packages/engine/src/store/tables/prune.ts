@@ -26,12 +26,13 @@ export const endedRoots = (
   most: number,
 ): Statement<RootRow> => statement(roots, after.at, ageMs, most, after.id)
 
-const members = sql<{ id: string }>(
+const members = sql<{ id: string; root: string }>(
   'prune.members',
-  `select r.id from {rows $1 as b: run text} join runs r on r.id = b.run
-   union select r.id from {rows $1 as b: run text} join runs r on r.root = b.run and r.root <> r.id`,
+  `select r.id, b.run as root from {rows $1 as b: run text} join runs r on r.id = b.run
+   union select r.id, b.run from {rows $1 as b: run text} join runs r on r.root = b.run and r.root <> r.id`,
 )
-export const familyOf = (ids: readonly string[]): Statement<{ id: string }> =>
+/** The members of these families, each with its root. */
+export const familyOf = (ids: readonly string[]): Statement<{ id: string; root: string }> =>
   statement(members, rows(ids.map((run) => ({ run }))))
 
 const TABLES = [

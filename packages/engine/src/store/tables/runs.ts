@@ -103,6 +103,17 @@ export const knownRuns = (
     ),
   )
 
+const present = sql<{ id: string }>(
+  'runs.present',
+  'select r.id from {rows $1 as b: run text} join runs r on r.id = b.run',
+)
+/** Which of these runs there are, whoever has locked them. */
+export const presentRuns = (ids: readonly string[]): Statement<{ id: string }> =>
+  forEach(
+    present,
+    ids.map((run) => ({ run })),
+  )
+
 const newest = sql<{ series: string; id: string; status: RunStatus }>(
   'runs.newest',
   `select b.series, r.id, r.status from {rows $1 as b: series text} join runs r on r.series = b.series and r.series <> r.id
@@ -192,9 +203,9 @@ interface OrphanRow {
 const orphans = sql<OrphanRow>(
   'runs.orphans',
   `select r.id, r.attempt, r.session, s.end_reason, s.evidence from runs r left join sessions s on s.id = r.session
-    where r.session is not null and (s.id is null or s.state = 'ended') order by r.session, r.claim limit $1`,
+    where r.session is not null and (s.id is null or s.state = 'ended') order by r.session, r.claim limit $1 {lock r skip}`,
 )
-/** Held runs whose holder has ended or does not exist. */
+/** Held runs whose holder has ended or does not exist, locked; one that another transaction has locked is left out. */
 export const orphanedRuns = (most: number): Statement<OrphanRow> => statement(orphans, most)
 
 const ofSession = sql<RunRow>(

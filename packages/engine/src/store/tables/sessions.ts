@@ -146,9 +146,12 @@ export const endAllSessions = (evidence: string): Statement<{ id: string }> =>
 
 const recount = sql<{ id: string }>(
   'sessions.recount',
-  `update sessions set lease_until = {now} + lease_ms where ended_at is null and lease_until is not null and state <> 'retired' returning id`,
+  // one whose row somebody has locked counts on as it did: its session is given the grace of a jump all the same
+  `with pick as materialized (
+     select s.id from sessions s where s.ended_at is null and s.lease_until is not null and s.state <> 'retired' order by s.id {lock s skip})
+   update sessions set lease_until = {now} + lease_ms from pick where sessions.id = pick.id returning sessions.id`,
 )
-/** Counts every remote lease anew, from the start of a new owner of the file. */
+/** Counts every remote lease anew: from the start of a new owner of the file, or after a jump of the clock. */
 export const recountLeases = (): Statement<{ id: string }> => statement(recount)
 
 const retire = sql<{ id: string }>(
@@ -159,7 +162,9 @@ export const retireSession = (id: string): Statement<{ id: string }> => statemen
 
 const forget = sql<{ id: string }>(
   'sessions.forget',
-  `delete from sessions where ended_at < {now} - $1 and not exists (select 1 from runs r where r.session = sessions.id) returning id`,
+  `with pick as materialized (
+     select s.id from sessions s where s.ended_at < {now} - $1 and not exists (select 1 from runs r where r.session = s.id) {lock s skip})
+   delete from sessions where id in (select p.id from pick p) returning id`,
 )
 export const forgetSessions = (endedBeforeMs: number): Statement<{ id: string }> =>
   statement(forget, endedBeforeMs)
@@ -253,9 +258,11 @@ export const allLanes = (): Statement<LaneRow & { readonly tag: number }> => sta
 
 const raise = sql<{ lane: string }>(
   'lanes.raise',
-  `update lanes set tag = b.tag from {rows $1 as b: lane text, tag double precision} where lanes.lane = b.lane and lanes.tag < b.tag returning lanes.lane`,
+  `with pick as materialized (
+     select l.lane, b.tag from {rows $1 as b: lane text, tag double precision} join lanes l on l.lane = b.lane and l.tag < b.tag order by l.lane {lock l skip})
+   update lanes set tag = pick.tag from pick where lanes.lane = pick.lane returning lanes.lane`,
 )
-/** Keeps how far the virtual time of these lanes has come. */
+/** Keeps how far the virtual time of these lanes has come; of one that is locked it is kept when it has risen again. */
 export const raiseLanes = (
   risen: readonly { lane: string; tag: number }[],
 ): Statement<{ lane: string }> => statement(raise, rows(risen))

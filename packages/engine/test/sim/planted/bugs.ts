@@ -389,8 +389,8 @@ export const bugs: readonly Bug[] = [
   bug(
     'orders-kept',
     'store/tables/orders.ts',
-    `'delete from orders where id = $1 returning id'`,
-    `'update orders set tries = tries + 1 where id = $1 returning id'`,
+    'delete from orders where id in (select p.id from pick p) returning id',
+    'update orders set tries = tries + 1 where id in (select p.id from pick p) returning id',
     'S7 an order stays and is applied again',
   ),
   bug(
