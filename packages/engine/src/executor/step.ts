@@ -123,7 +123,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     driver.ready({ key, kind: 'step', output: result.output, error: null })
     return driver.bodySettles()
   }
-  if (driver.firstReason !== null && !timedOut) return driver.bodySettles() // cut short: not a failure of the step
+  if (driver.job.reason !== null && !timedOut) return driver.bodySettles() // cut short: not a failure of the step
   const thrown = timedOut ? timeoutError : (result as { thrown: unknown }).thrown
   const { retry, failure } = judged(step, thrown, tryNumber)
   if (!retry) {

@@ -232,9 +232,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     nodes.reduce(
       (sum, node) =>
         sum +
-        node.executor
-          .status()
-          .jobs.reduce((each, job) => each + (job.phase === 'unsettled' ? 0 : job.bodies), 0),
+        node.executor.status().jobs.reduce((each, job) => each + (job.left ? 0 : job.bodies), 0),
       0,
     )
 

@@ -71,7 +71,7 @@ describe('RUN-06 renewing', () => {
     const status = x.executor.status()
     expect(status.session).not.toBe(before)
     expect(signals[0]?.aborted).toBe(true)
-    expect(status.jobs).toMatchObject([{ run: id, attempt: 1, phase: 'unsettled' }])
+    expect(status.jobs).toMatchObject([{ run: id, attempt: 1, phase: 'settling', left: true }])
     expect(only([...status.slots])['used']).toBe(1)
     // the run stays out of its claims while that body has not settled
     expect(t.run(id)).toMatchObject({ status: 'queued' })

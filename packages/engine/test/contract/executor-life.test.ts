@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeDriver } from '../../src/executor/driver.ts'
-import { makeSlots } from '../../src/executor/slots.ts'
+import { makeDriver } from '../../src/executor/run-driver.ts'
 import { makeTurns } from '../../src/executor/turns.ts'
 import { workflow } from '../../src/executor/workflow.ts'
 import { Defect, Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import { mintIds } from '../../src/kernel/ids.ts'
 import type { Log } from '../../src/kernel/log.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
+import { makeJob } from '../../src/model/job.ts'
 import type { AttemptWrite, WriteAnswer } from '../../src/model/work.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import { settled } from '../support/ports.ts'
@@ -138,12 +138,6 @@ describe('EX-02 slots by class', () => {
     void executor.stop()
     await advance(t, 0)
   })
-
-  it('EX-02 a limit that is no whole number of 0 or more is refused', () => {
-    for (const limit of [-1, 1.5, Number.NaN])
-      expect(() => makeSlots({ a: limit })).toThrow(/a are/)
-    expect(makeSlots({ a: 0 }).reserve()).toBeNull()
-  })
 })
 
 describe('EX-03 admission', () => {
@@ -225,7 +219,7 @@ describe('EX-09 first reasons', () => {
       run: id,
       firstReason: 'time_limit',
       saved: false,
-      phase: 'ending',
+      phase: 'settling',
       bodies: 1,
     })
     await t.engine.cancel({ run: id, by: 'ana', reason: null })
@@ -787,6 +781,7 @@ describe('SLOT-06 an error that escapes the driver', () => {
     const random = seededRandom(1)
     const log = { debug: note, info: note, warn: note, error: note } as unknown as Log
     const driver = makeDriver({
+      job: makeJob('run_1', 1, 'default', 0),
       claimed: {
         run: 'run_1',
         workflow: 'w',
@@ -974,7 +969,7 @@ describe('EX-27 seeing it', () => {
           run: id,
           workflow: 'w',
           attempt: 1,
-          phase: 'driving',
+          phase: 'running',
           since,
           bodies: 1,
           firstReason: null,

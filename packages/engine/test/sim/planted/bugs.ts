@@ -438,7 +438,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'lost-race-keeps-retry',
-    'executor/driver.ts',
+    'executor/branches.ts',
     'for (const key of this.#retried ?? []) if (key.startsWith(prefix)) lost.add(key)',
     '',
     'RUN-26 a race leaves the retry of its loser open',

@@ -1,0 +1,84 @@
+// What the parts of one executor share: its coordinator, which owns jobs, slots and markers, and where it is in its life.
+import type { Coordinator } from '../model/coordinator.ts'
+import type { Job } from '../model/job.ts'
+import type { ClaimedRun, LetGo, RegisterOk } from '../model/work.ts'
+import type { AnyWorkflow } from './context.ts'
+import type { Driver } from './driver.ts'
+import type { ExecutorOptions } from './options.ts'
+import type { Renewals, Sent } from './renewals.ts'
+import type { Turns } from './turns.ts'
+
+/** First waits between tries at the engine, doubling to the last. */
+export const FIRST_RETRY_MS = 100
+export const LAST_RETRY_MS = 2_000
+
+export type ExecutorState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
+
+/** A job with what drives it. */
+export interface Drive extends Job {
+  work: Work | null
+}
+
+export interface Work {
+  readonly claimed: ClaimedRun
+  readonly workflow: AnyWorkflow
+  readonly driver: Driver
+}
+
+export interface Session {
+  readonly id: string
+  readonly answer: RegisterOk
+  readonly renewals: Renewals
+  readonly unlisten: () => void
+  lastSent: Sent
+  lastRenewalAt: number | null
+  claimNo: number
+  /** The highest claim whose answer has come. */
+  received: number
+  letGo: LetGo[]
+  digestAt: number
+  wantsList: boolean
+  fenced: boolean
+  over: boolean
+}
+
+export interface Core {
+  readonly options: ExecutorOptions
+  readonly coordinator: Coordinator<Drive>
+  readonly workflows: ReadonlyMap<string, AnyWorkflow>
+  readonly turns: Turns
+  /** Aborts when the executor is told to stop. */
+  readonly stopping: AbortController
+  state: ExecutorState
+  session: Session | null
+  pollInProgress: boolean
+  stoppedBecause: string | null
+  /** Wakes a poll that waits for room, or for a session. */
+  wakePoll: (() => void) | null
+  /** Tells a claim that waits for the classes with room that another may have some. */
+  roomier: (() => void) | null
+  /** Tells whoever waits for jobs to settle. */
+  settledOne: (() => void) | null
+  /** Ends the watch over the lease. */
+  cancelFence: (() => void) | null
+  warnedUnknownCall: boolean
+  /** What it shows of itself, as JSON text. */
+  statusText(): string
+  /** It would stay up idle and look healthy: it stops instead, and says why. */
+  stopForGood(event: string, error: unknown): void
+}
+
+export const driversOf = (core: Core): Driver[] =>
+  [...core.coordinator.jobs].flatMap(({ work }) => (work ? [work.driver] : []))
+
+/** Runs that this executor still holds, for renewals and for letting go. */
+export const heldBy = (core: Core): { run: string; attempt: number }[] =>
+  [...core.coordinator.jobs]
+    .filter((job) => !job.left)
+    .map(({ run, attempt }) => ({ run, attempt }))
+
+/** Names of the workflows whose runs take slots of these classes. */
+export const workflowsOf = (core: Core, classes: readonly string[]): string[] =>
+  core.options.workflows
+    .filter((each) => classes.includes(each.definition.slotClass))
+    .map((each) => each.name)

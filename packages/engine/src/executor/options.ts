@@ -1,0 +1,54 @@
+// What an executor is made with.
+import { inWords } from '../kernel/duration.ts'
+import { LeaseholdError } from '../kernel/errors.ts'
+import type { Ports } from '../kernel/ports.ts'
+import type { ExecutorPort } from '../model/work.ts'
+import type { AnyWorkflow } from './context.ts'
+import type { AroundStep } from './environment.ts'
+import type { startRenewals } from './renewals.ts'
+
+export interface ExecutorOptions {
+  readonly port: ExecutorPort
+  readonly ports: Ports
+  readonly workflows: readonly AnyWorkflow[]
+  /** Queues to claim from. Default: each workflow's own. */
+  readonly queues?: readonly string[]
+  readonly labels?: readonly string[]
+  /** Runs at once by slot class. Default `{ default: 10 }`. */
+  readonly slots?: Readonly<Record<string, number>>
+  readonly build?: string
+  readonly host?: string
+  readonly pid?: number
+  /** How long `stop` lets steps finish. Default 25 s. */
+  readonly drainMs?: number
+  /** How long aborted bodies may take to settle. Default 2 s. */
+  readonly abortGraceMs?: number
+  /** When the supervisor kills the process after its signal; what stopping may take must fit. Where it is known, give it. */
+  readonly killLimitMs?: number
+  /** Steps that one claim drives before a waiting run gets the slot. Default 50; 0 lets go after each. */
+  readonly maxChainDepth?: number
+  /** How long a claim waits for work at the engine. Default 20 s. */
+  readonly claimWaitMs?: number
+  /** Renewals from elsewhere than the main loop, as from a thread of their own. */
+  readonly renewals?: typeof startRenewals
+  readonly aroundStep?: AroundStep
+  /** Hears why the executor has stopped by itself: its server will not have it again, or a mistake of our own. */
+  readonly onStopped?: (why: Error) => void
+}
+
+export const DRAIN_MS = 25_000
+export const ABORT_GRACE_MS = 2_000
+
+/** A supervisor that kills before the executor has let go would leave its runs to their lease (EX-20). */
+export const mustFitBefore = ({
+  killLimitMs,
+  drainMs = DRAIN_MS,
+  abortGraceMs = ABORT_GRACE_MS,
+}: ExecutorOptions): void => {
+  if (killLimitMs === undefined || drainMs + abortGraceMs < killLimitMs) return
+  throw new LeaseholdError(
+    'invalid_config',
+    `stopping may take ${inWords(drainMs + abortGraceMs)} (drain limit ${inWords(drainMs)}, abort grace ${inWords(abortGraceMs)}), and the process is killed after ${inWords(killLimitMs)}; lower drainMs, or raise the kill limit of the supervisor above the sum`,
+    { drainMs, abortGraceMs, killLimitMs },
+  )
+}

@@ -1,0 +1,100 @@
+// The claim loop: room is reserved in the turn that decides to claim, and what the claim did not use comes back in the turn
+// that hears of its answer.
+import { jittered } from '../kernel/random.ts'
+import { sleep } from '../kernel/timers.ts'
+import type { Room } from '../model/coordinator.ts'
+import type { ClaimAnswer } from '../model/work.ts'
+import { take } from './attempts.ts'
+import type { Core, Session } from './core.ts'
+import { FIRST_RETRY_MS, LAST_RETRY_MS, workflowsOf } from './core.ts'
+import { loseSession } from './session.ts'
+import { handBack } from './wire.ts'
+
+export const poll = async (core: Core): Promise<void> => {
+  const { coordinator, options } = core
+  const { random, timers } = options.ports
+  const wait = { ms: FIRST_RETRY_MS }
+  while (core.state === 'running') {
+    const of = core.session
+    const room = of && !of.fenced && !of.over ? coordinator.reserve() : null
+    if (!of || !room) {
+      await new Promise<void>((resolve) => {
+        core.wakePoll = resolve
+      })
+      core.wakePoll = null
+      continue
+    }
+    core.pollInProgress = true
+    const answer = await claim(core, of, room, wait)
+    core.pollInProgress = false
+    core.roomier = null
+    if (answer?.ok) {
+      taken(core, of, room, answer)
+      coordinator.release(room)
+      continue
+    }
+    coordinator.release(room)
+    if (answer === null) continue
+    if (answer.code === 'session_ended') await loseSession(core, of, answer.message)
+    else await sleep(timers, jittered(random, wait.ms), core.stopping.signal)
+  }
+}
+
+/** An answer that did not come is asked for again under its number, until it has come or the session is over. */
+const claim = async (
+  core: Core,
+  of: Session,
+  room: Room,
+  wait: { ms: number },
+): Promise<ClaimAnswer | null> => {
+  const { coordinator, options, stopping } = core
+  const { log, random, timers } = options.ports
+  const number = of.claimNo + 1
+  of.claimNo = number
+  // a claim that waits for the classes with room ends its wait when another class gets some
+  const hurry = new AbortController()
+  if (room.partial)
+    core.roomier = () => {
+      if (coordinator.hasMoreThan(room)) hurry.abort()
+    }
+  let again = false
+  while (!of.over && core.state === 'running') {
+    try {
+      const answer = await options.port.claim(
+        {
+          session: of.id,
+          claim: number,
+          most: room.most,
+          except: coordinator.except(),
+          waitMs: again || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? 20_000),
+          ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
+        },
+        room.partial ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,
+      )
+      wait.ms = FIRST_RETRY_MS
+      if (answer.ok) of.received = Math.max(of.received, number)
+      return answer
+    } catch (error) {
+      again = true
+      log.debug('claim.failed', { session: of.id, claim: number, error })
+      await sleep(timers, jittered(random, wait.ms), stopping.signal)
+      wait.ms = Math.min(LAST_RETRY_MS, wait.ms * 2)
+    }
+  }
+  return null
+}
+
+const taken = (
+  core: Core,
+  of: Session,
+  room: Room,
+  answer: Extract<ClaimAnswer, { ok: true }>,
+): void => {
+  const offset = answer.now - core.options.ports.time.mono()
+  for (const run of answer.runs) {
+    if (of.over || of !== core.session || of.fenced)
+      of.letGo.push({ run: run.run, attempt: run.attempt, reason: 'lease_lost' })
+    else if (core.state !== 'running') void handBack(core, of, run, 'shutdown')
+    else take(core, of, room, run, offset)
+  }
+}

@@ -1,0 +1,492 @@
+// Drives one attempt of one run: the function over its journal. It knows when the function is at rest, gives it recorded
+// outcomes in their order and one at a time, records new ones, and suspends when every branch stands at a durable wait.
+//
+// What must hold here:
+// 1. No body begins, and no wait is recorded, while an outcome that the function has received is not durable.
+// 2. Entries are numbered in the order in which the function receives them; replay gives them in that order.
+// 3. One write of the run is in flight at a time, and whatever is ready joins the next (`writing.ts`).
+// 4. Once the fence is lost, or the attempt has ended, nothing more is written.
+// 5. It has settled only when every body that began has.
+import { Defect, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
+import type { FirstReason } from '../model/attempt.ts'
+import type { Job } from '../model/job.ts'
+import { askToStop, isSettled, leaveJob } from '../model/job.ts'
+import type {
+  ClaimedRun,
+  Directive,
+  EndReport,
+  EntryKind,
+  LiveWait,
+  WaitRecord,
+} from '../model/work.ts'
+import { Abort } from './abort.ts'
+import { Branches } from './branches.ts'
+import type { Branch, Driver, DriverOptions, Left, Ready, Received, Returned } from './driver.ts'
+import { failEnd, letGoEnd, limitOf, returnedEnd, unawaited } from './ends.ts'
+import { LateTimers } from './late-timers.ts'
+import { Outgoing } from './outgoing.ts'
+import { Replay } from './replay.ts'
+import type { Ticking } from './turns.ts'
+import { Writing } from './writing.ts'
+
+const UNSENT_MAX = 100
+
+class RunDriver implements Driver, Ticking {
+  readonly claimed: ClaimedRun
+  readonly job: Job
+  readonly left: Promise<Left>
+  readonly settled: Promise<Left>
+  readonly aborting = new Abort()
+  readonly #options: DriverOptions
+  readonly #branches: Branches
+  readonly #replay: Replay
+  readonly #outgoing: Outgoing
+  readonly #writing: Writing
+  readonly #late: LateTimers
+  readonly #queue: Ready[] = []
+  #begins: { key: string; begin: () => void }[] = []
+  #lastAt: number
+  #end: EndReport | null = null
+  #steps = 0
+  /** At so many steps the store said that nobody waits for this slot. */
+  #aloneAt = 0
+  #places = 0
+  #draining = false
+  #pausing = false
+  #misled = false
+  #returned = false
+  #over: Left | null = null
+  #quiet = 0
+  #resolveLeft: (left: Left) => void = () => undefined
+  #resolveSettled: (left: Left) => void = () => undefined
+
+  constructor(options: DriverOptions) {
+    const { claimed } = options
+    this.#options = options
+    this.claimed = claimed
+    this.job = options.job
+    this.#lastAt = claimed.createdAt
+    this.#replay = new Replay(claimed.journal)
+    this.#branches = new Branches(claimed.waits)
+    this.#outgoing = new Outgoing(claimed.run, claimed.attempt, claimed.entries)
+    this.#late = new LateTimers(options.ports.timers)
+    this.#writing = new Writing(this.job, this.#outgoing, options.write, {
+      retried: () => this.#branches.retried,
+      end: () => this.#end,
+      setEnd: (end) => (this.#end = end),
+      isOver: () => this.#over !== null,
+      leave: (how) => this.#leave(how),
+      alone: () => (this.#aloneAt = this.#steps),
+      noteWait: (wait) => this.#noteWait(wait),
+      told: (directive, note) => this.told(directive, note),
+      written: () => {
+        if (this.#quiet >= 2 && this.#queue.length === 0) this.#goOn()
+        else this.#stir()
+      },
+    })
+    this.left = new Promise((resolve) => (this.#resolveLeft = resolve))
+    this.settled = new Promise((resolve) => (this.#resolveSettled = resolve))
+  }
+
+  // ── where the attempt stands ─────────────────────────────────────────────────────────────────────
+
+  get signal(): AbortSignal {
+    return this.aborting.signal
+  }
+
+  now(): number {
+    return this.#lastAt
+  }
+
+  get over(): boolean {
+    return this.#over !== null
+  }
+
+  get replaying(): boolean {
+    return this.#replay.isGoing || this.#branches.hasUnreached
+  }
+
+  isClosed(key: string): boolean {
+    return this.#branches.isClosed(key)
+  }
+
+  #leave(how: Left): void {
+    if (this.#over) return
+    this.#over = how
+    leaveJob(this.job)
+    this.#late.cancel()
+    this.#begins = []
+    this.#writing.leave()
+    if (this.job.bodies > 0 && !this.aborting.aborted)
+      this.aborting.abort(
+        new Error(how.kind === 'stale' ? 'another attempt holds the run' : 'the attempt has ended'),
+      )
+    this.#resolveLeft(how)
+    if (isSettled(this.job)) this.#resolveSettled(how)
+  }
+
+  // ── rest: what the function receives next ────────────────────────────────────────────────────────
+
+  /** Something moved: the function is at rest again two turns from now at the earliest. */
+  #stir(): void {
+    this.#quiet = 0
+    this.#late.moved()
+    if (!this.#over) this.#options.turns.add(this)
+  }
+
+  tick(): boolean {
+    if (this.#over) return false
+    this.#quiet += 1
+    if (this.#quiet < 2) return true
+    try {
+      this.#atRest()
+    } catch (error) {
+      this.#escaped(error)
+    }
+    return this.#quiet < 2 && this.#over === null
+  }
+
+  #atRest(): void {
+    if (this.#over || this.#end) return
+    if (this.#replay.isGoing) {
+      if (this.#mustLetGo()) this.#letGo()
+      else this.#replayNext()
+      return
+    }
+    const next = this.#queue[0]
+    if (next) {
+      // a function that never comes to rest (it starts children in a loop) is stored in parts all the same
+      if (this.#outgoing.entries >= UNSENT_MAX) return void this.#writing.flush()
+      this.#queue.shift()
+      this.#receive(next)
+      return
+    }
+    if (this.#returned) return
+    if (
+      this.#mustLetGo() &&
+      !this.#writing.isBusy &&
+      this.job.bodies === 0 &&
+      this.#branches.all().some((branch) => branch.state !== 'wait' && branch.kind === 'step')
+    ) {
+      this.#letGo()
+      return
+    }
+    if (this.#branches.lookAsked()) this.#stir()
+    this.#goOn()
+  }
+
+  #receive(next: Ready): void {
+    if (this.isClosed(next.key)) return this.#stir()
+    this.#outgoing.receive(next, this.#stamp())
+    this.#give(next.key, next)
+  }
+
+  #give(key: string, received: Received): void {
+    const branch = this.#branches.take(key)
+    this.#stir()
+    branch?.receive(received)
+  }
+
+  #stamp(): number {
+    const { ports, storeOffset } = this.#options
+    this.#lastAt = Math.max(this.#lastAt, Math.floor(ports.time.mono() + storeOffset))
+    return this.#lastAt
+  }
+
+  #replayNext(): void {
+    const entry = this.#replay.next
+    if (!entry) return
+    const branch = this.#branches.get(entry.key)
+    if (this.#replay.isConsumed(entry.key) || this.isClosed(entry.key)) {
+      this.#replay.pass()
+      this.#stir()
+    } else if (branch && branch.kind !== entry.kind)
+      this.#park(
+        `entry ${entry.n} of the journal is ${entry.key} as ${entry.kind}; the function asks for it as ${branch.kind}`,
+      )
+    else if (branch) {
+      this.#replay.pass()
+      this.#lastAt = entry.at
+      this.#give(entry.key, entry)
+    } else
+      this.#late.departs(() => {
+        const asked = this.#branches.keys()
+        this.#park(
+          `entry ${entry.n} of the journal is ${entry.key} (${entry.kind}); the function ${asked.length === 0 ? 'asks for nothing' : `asks for ${asked.join(', ')}`}`,
+        )
+      })
+  }
+
+  /** At rest with nothing to give: store what is unsent, let bodies begin, suspend, or let go. */
+  #goOn(): void {
+    if (
+      this.#over ||
+      this.#end ||
+      this.#writing.isBusy ||
+      this.#replay.isGoing ||
+      this.#queue.length > 0
+    )
+      return
+    const standing = this.#branches.all()
+    const idle = this.job.bodies === 0 && this.#begins.length === 0 && this.#places === 0
+    if (idle && standing.length > 0 && standing.every((branch) => branch.state === 'wait')) {
+      if (this.job.reason !== null) return this.#letGo()
+      return this.#endWith({ kind: 'suspend', keys: standing.map((branch) => branch.key) })
+    }
+    if (this.#mustLetGo() && this.job.bodies === 0) return this.#letGo()
+    if (this.#writing.isDue) return void this.#writing.flush()
+    if (this.#begins.length > 0 && !this.#mustLetGo()) {
+      const now = this.#begins
+      this.#begins = []
+      for (const { key, begin } of now) if (!this.isClosed(key)) begin()
+    }
+    if (this.#branches.all().some((branch) => branch.state === 'wait'))
+      this.#late.look(() => {
+        this.#outgoing.looks = true
+        this.#goOn()
+      })
+  }
+
+  #noteWait(wait: LiveWait): void {
+    this.#branches.note(wait)
+    const branch = this.#branches.get(wait.key)
+    if (branch?.state === 'wait' && !this.#queue.some((each) => each.key === wait.key))
+      branch.look(wait)
+  }
+
+  // ── ends ─────────────────────────────────────────────────────────────────────────────────────────
+
+  #endWith(end: EndReport): void {
+    this.#end = end
+    void this.#writing.flush()
+  }
+
+  /** Whether no further body may begin: the run is to be let go of at the next end of a step. */
+  #mustLetGo(): boolean {
+    return (
+      this.job.reason !== null ||
+      this.#draining ||
+      this.#pausing ||
+      this.#misled ||
+      (this.#begins.length > 0 &&
+        this.#steps > this.#aloneAt &&
+        this.#steps >= this.#options.maxChainDepth &&
+        this.#options.rivals().length > 0)
+    )
+  }
+
+  #letGo(): void {
+    if (this.#end) return
+    const limit = limitOf(this.job)
+    if (limit) {
+      const error = Object.assign(new Error(this.job.note), { code: limit })
+      const retryInMs = limit === 'attempt_deadline' ? this.#options.retryInMs(error) : undefined
+      return this.fail(limit, error, retryInMs)
+    }
+    this.#endWith(
+      letGoEnd(this.job, {
+        draining: this.#draining,
+        pausing: this.#pausing,
+        misled: this.#misled,
+        rivals: this.#options.rivals,
+      }),
+    )
+  }
+
+  #park(note: string): void {
+    if (this.#end || this.#over) return
+    this.#end = { kind: 'park', reason: 'nondeterminism', note }
+    if (this.job.bodies > 0) this.aborting.abort(new Error(note))
+    void this.#writing.flush()
+  }
+
+  fail(reason: string, error: unknown, retryInMs?: number): void {
+    if (this.#over || (this.#end !== null && this.#end.kind !== 'suspend')) return
+    if (retryInMs !== undefined) this.#outgoing.dropFailures()
+    this.#endWith(failEnd(reason, error, retryInMs))
+  }
+
+  /**
+   * An error that is not the function's: what is stored for this run cannot be read, or a mistake of our own. The run ends
+   * `failed` with it and the other runs of this process go on; a mistake is then thrown on, as it came (SLOT-06).
+   */
+  #escaped(error: unknown): void {
+    const { log, timers } = this.#options.ports
+    const { run, attempt } = this.claimed
+    log.error('driver.escaped', { run, attempt, error })
+    this.fail('error', error)
+    void this.left.then((left) => {
+      if (left.kind === 'dropped')
+        log.error('driver.end_not_saved', { run, attempt, reason: left.reason })
+      if (error instanceof Defect)
+        timers.soon(() => {
+          throw error
+        })
+    })
+  }
+
+  // ── the function ─────────────────────────────────────────────────────────────────────────────────
+
+  start(run: () => Promise<Returned>): void {
+    this.#drive(run).catch((error: unknown) => {
+      if (error instanceof StaleAttemptError) this.#leave({ kind: 'stale' })
+      else if (error instanceof LeaseholdError && error.code === 'session_ended')
+        this.#leave({ kind: 'dropped', reason: error.message })
+      else this.#escaped(error)
+    })
+  }
+
+  async #drive(run: () => Promise<Returned>): Promise<void> {
+    while (this.#replay.length < this.claimed.entries && !this.#over) {
+      const more = await this.#options.page(this.#replay.length)
+      if (more.length === 0) break
+      this.#replay.extend(more)
+    }
+    if (this.#over) return
+    this.#stir()
+    try {
+      this.#finishWith(await run())
+    } catch (error) {
+      this.#returned = true
+      // an error after a stop was asked is the stop's doing: it settles by its first reason (RUN-17)
+      if (this.job.reason !== null && !this.#over && !this.#end) this.#letGo()
+      else if (!this.#over && !this.#end) this.fail('error', error, this.#options.retryInMs(error))
+    }
+  }
+
+  #finishWith(result: Returned): void {
+    this.#returned = true
+    if (this.#over || this.#end) return
+    if (limitOf(this.job) || this.job.reason === 'stale') return this.#letGo()
+    if (this.#replay.isGoing)
+      return this.#park(
+        `the function returned while the journal has ${this.#replay.next?.key} as entry ${this.#replay.next?.n}`,
+      )
+    const dangling = this.#branches.all().find((branch) => !this.isClosed(branch.key))
+    if (dangling) return this.fail('unawaited_step', unawaited(dangling.key))
+    this.#endWith(returnedEnd(result))
+  }
+
+  // ── for the verbs ────────────────────────────────────────────────────────────────────────────────
+
+  ask(branch: Branch): void {
+    this.#branches.add(branch)
+    this.#stir()
+  }
+
+  ready(ready: Ready): void {
+    if (this.#over) return
+    this.#queue.push(ready)
+    this.#stir()
+  }
+
+  record(wait: WaitRecord): void {
+    this.#outgoing.wait(wait)
+  }
+
+  failedTry(record: WaitRecord): Promise<boolean> {
+    // the body of a branch that has lost its race fails for nobody
+    if (this.#over || this.#end || this.isClosed(record.key)) return Promise.resolve(false)
+    this.#outgoing.wait(record)
+    this.#branches.mayRetry(record.key)
+    return this.#writing.whenStored()
+  }
+
+  whenDurable(key: string, begin: () => void): void {
+    if (this.#over || this.#end) return
+    this.#begins.push({ key, begin })
+  }
+
+  bodyBegins(): void {
+    this.job.bodies += 1
+    this.#steps += 1
+  }
+
+  bodySettles(): void {
+    this.job.bodies -= 1
+    if (!this.#over) return this.#stir()
+    if (this.job.bodies === 0) this.#resolveSettled(this.#over)
+  }
+
+  inPlace(change: 1 | -1): void {
+    this.#places += change
+    this.#stir()
+  }
+
+  closeScope(prefix: string): string[] {
+    return this.#branches.close(prefix, this.#outgoing)
+  }
+
+  mark(key: string, kind: EntryKind): boolean {
+    if (this.#replay.take(key)) return true
+    if (this.replaying) return false
+    if (!this.#outgoing.hasEntry(key)) this.#outgoing.mark(key, kind, this.#stamp())
+    return true
+  }
+
+  setState(text: string | null): void {
+    if (this.replaying) return
+    this.#outgoing.setState(text)
+    this.#show()
+  }
+
+  progress(text: string): void {
+    this.#outgoing.show(text)
+    this.#show()
+  }
+
+  append(stream: string, data: string | null): void {
+    if (!this.#over && this.#outgoing.append(stream, data)) this.#show()
+  }
+
+  /** What is only shown waits a moment for more, and for a write that goes anyway. */
+  #show(): void {
+    if (this.#over) return
+    this.#late.show(() => {
+      if (!this.#over && !this.#end && !this.#writing.isBusy && this.#outgoing.hasShown)
+        void this.#writing.flush()
+    })
+  }
+
+  // ── for the executor ─────────────────────────────────────────────────────────────────────────────
+
+  stop(reason: FirstReason, note: string): void {
+    if (!askToStop(this.job, reason, note)) return
+    this.aborting.abort(Object.assign(new Error(note), { name: 'AbortError', reason }))
+    this.#stir()
+  }
+
+  drain(): void {
+    this.#draining = true
+    this.#stir()
+  }
+
+  told(directive: Directive, note: string | null): void {
+    if (this.#over) return
+    if (directive === 'cancel') return this.stop('canceled', note ?? 'canceled')
+    if (directive === 'pause') this.#pausing = true
+    else if (directive === 'waits') this.#outgoing.looks = true
+    else {
+      // what it was told cannot be followed, so it is not to go on: somebody else may know better
+      const { run, attempt } = this.claimed
+      this.#options.ports.log.warn('directive.unreadable', { run, attempt, directive })
+      this.#misled = true
+    }
+    this.#stir()
+  }
+
+  drop(reason: string): void {
+    if (!this.aborting.aborted)
+      this.aborting.abort(Object.assign(new Error(reason), { name: 'AbortError' }))
+    this.#leave({ kind: 'dropped', reason })
+  }
+
+  revoke(record: WaitRecord | null, note: string): void {
+    if (this.#over || this.#end) return
+    if (record && !this.isClosed(record.key)) this.#outgoing.wait(record)
+    this.#endWith({ kind: 'revoke', reason: 'step_limit', note })
+  }
+}
+
+/** The driver of an attempt that is about to begin. */
+export const makeDriver = (options: DriverOptions): Driver => new RunDriver(options)

@@ -1,0 +1,184 @@
+// An executor's session: registered, renewed, told things, and dropped when the engine has ended it or when its lease can
+// no longer be trusted.
+import { codes } from '../kernel/codes.ts'
+import type { ErrorCode } from '../kernel/codes.ts'
+import { errorOf, LeaseholdError } from '../kernel/errors.ts'
+import { jittered } from '../kernel/random.ts'
+import { sleep } from '../kernel/timers.ts'
+import type { RenewAnswer, RenewRequest, Told } from '../model/work.ts'
+import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
+import { close, closeLocally } from './closing.ts'
+import type { Core, Session } from './core.ts'
+import { driversOf, FIRST_RETRY_MS, heldBy, LAST_RETRY_MS } from './core.ts'
+import type { Sent } from './renewals.ts'
+import { elapsedSince, startRenewals } from './renewals.ts'
+import { definitionsOf } from './workflow.ts'
+
+export const register = async (core: Core): Promise<Session> => {
+  const { coordinator, options } = core
+  const { port, ports } = options
+  const { ids, log, time } = ports
+  const id = ids.next('ses')
+  // the lease runs from when the store answers, which is after this
+  const sent: Sent = { wall: time.now(), mono: time.mono() }
+  const answer = await port.register({
+    protocol: PROTOCOL_VERSION,
+    session: id,
+    build: options.build ?? 'unknown',
+    host: options.host ?? 'localhost',
+    pid: options.pid ?? 0,
+    queues: options.queues ?? [],
+    labels: options.labels ?? [],
+    capacity: coordinator.capacity(),
+    definitions: definitionsOf(options.workflows),
+  })
+  if (!answer.ok) throw errorOf(answer)
+  const made: Session = {
+    id,
+    answer,
+    renewals: (options.renewals ?? startRenewals)({
+      ports,
+      session: id,
+      renewMs: answer.renewMs,
+      send: (request) => port.renew(request),
+      say: () => renewal(core, made),
+      heard: (heard, request, at) => {
+        try {
+          renewed(core, made, heard, request, at)
+        } catch (error) {
+          // an answer that cannot be read is no answer: the lease is not trusted for it
+          log.warn('renewal.unreadable', { session: id, error })
+        }
+      },
+    }),
+    unlisten: port.listen(id, (told) => pass(core, told)),
+    lastSent: sent,
+    lastRenewalAt: null,
+    claimNo: 0,
+    received: 0,
+    letGo: [],
+    digestAt: sent.mono,
+    wantsList: false,
+    fenced: false,
+    over: false,
+  }
+  return made
+}
+
+/** What the engine tells of a run goes to the attempt that it names, if that is here. */
+const pass = ({ coordinator }: Core, { run, attempt, directive, note }: Told): void =>
+  coordinator.holding(run, attempt)?.work?.driver.told(directive, note)
+
+const renewal = (core: Core, of: Session): RenewRequest => {
+  const now = core.options.ports.time.mono()
+  const digest = now - of.digestAt >= of.answer.leaseMs
+  if (digest) of.digestAt = now
+  return {
+    session: of.id,
+    draining: core.state === 'draining',
+    status: core.statusText(),
+    letGo: of.letGo,
+    ...(of.wantsList
+      ? { held: { claim: of.received, runs: heldBy(core) } }
+      : digest
+        ? { held: { claim: of.received, digest: heldDigest(heldBy(core)) } }
+        : {}),
+  }
+}
+
+const renewed = (
+  core: Core,
+  of: Session,
+  answer: RenewAnswer,
+  request: RenewRequest,
+  sent: Sent,
+): void => {
+  const { log, time, timers } = core.options.ports
+  if (of.over || core.session !== of) return
+  if (!answer.ok) {
+    log.warn('session.lost', { session: of.id, message: answer.message })
+    void loseSession(core, of, answer.message)
+    return
+  }
+  const pending = new Set(answer.pending.map(({ run, attempt }) => `${run}#${attempt}`))
+  of.lastSent = sent
+  of.lastRenewalAt = time.now()
+  of.letGo = of.letGo.filter(
+    (each) => !request.letGo.includes(each) || pending.has(`${each.run}#${each.attempt}`),
+  )
+  of.wantsList = answer.wantsList
+  if (answer.wantsList) of.renewals.soon()
+  for (const told of answer.told) pass(core, told)
+  if (of.fenced && of.letGo.length === 0) {
+    of.fenced = false
+    log.info('session.trusted_again', { session: of.id })
+    core.wakePoll?.()
+  } else if (of.fenced)
+    // what was listed is applied after the answer: ask again when it may have been
+    timers.after(FIRST_RETRY_MS, () => of.renewals.soon())
+}
+
+/** The session was ended by the engine: what it held is somebody else's. Drop it all and register anew. */
+export const loseSession = async (core: Core, of: Session, why: string): Promise<void> => {
+  const { log, random, timers } = core.options.ports
+  if (of.over) return
+  closeLocally(of)
+  for (const driver of driversOf(core)) driver.drop(`the session was ended: ${why}`)
+  if (!isRunning(core)) return
+  core.session = null
+  let wait = FIRST_RETRY_MS
+  while (isRunning(core)) {
+    try {
+      const made = await register(core)
+      if (!isRunning(core)) return await close(core, made, [])
+      core.session = made
+      log.info('session.registered', { session: made.id, after: of.id })
+      core.wakePoll?.()
+      return
+    } catch (error) {
+      if (isFinalNo(error)) return core.stopForGood('executor.refused', error)
+      log.warn('session.not_registered', { error })
+      await sleep(timers, jittered(random, wait), core.stopping.signal)
+      wait = Math.min(LAST_RETRY_MS, wait * 2)
+    }
+  }
+}
+
+const isRunning = (core: Core): boolean => core.state === 'running'
+
+/** Stop trusting a lease before anyone else can be given its runs (RUN-08). */
+export const watchLease = (core: Core): void => {
+  const { coordinator, options, session: of } = core
+  const { log, time, timers } = options.ports
+  if (
+    of &&
+    !of.over &&
+    !of.answer.embedded &&
+    !of.fenced &&
+    elapsedSince(of.lastSent, time) >= 0.8 * of.answer.leaseMs
+  ) {
+    of.fenced = true
+    const { leaseMs } = of.answer
+    log.warn('session.fenced', { session: of.id, leaseMs, held: heldBy(core).length })
+    for (const { left, run, attempt, work } of coordinator.jobs) {
+      if (left) continue
+      of.letGo.push({ run, attempt, reason: 'lease_lost' })
+      work?.driver.stop('lease_lost', 'the lease could not be renewed in time')
+      work?.driver.drop('lease_lost')
+    }
+    of.renewals.soon()
+  }
+  if (core.state === 'running' || core.state === 'draining')
+    core.cancelFence = timers.after(Math.max(50, (of?.answer.leaseMs ?? 30_000) / 20), () =>
+      watchLease(core),
+    )
+}
+
+/** Refusals of a registration that another try may not meet. */
+const PASSING: readonly ErrorCode[] = ['draining', 'session_ended']
+
+/** Whether a server has said no in a way that no repeat of the registration changes. */
+const isFinalNo = (error: unknown): boolean =>
+  error instanceof LeaseholdError &&
+  codes[error.code].kind === 'refusal' &&
+  !PASSING.includes(error.code)
