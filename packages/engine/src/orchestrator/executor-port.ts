@@ -1,5 +1,6 @@
 // The engine as executors see it, without a wire between: the direct way in. The HTTP routes call the same functions.
 import { Fault, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
+import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { mustFit } from '../model/start.ts'
 import type {
@@ -18,6 +19,7 @@ import { ask } from '../store/sql.ts'
 import { heldHere, stepsAfter } from '../store/tables/journal.ts'
 import { anyQueued, heldBy } from '../store/tables/runs.ts'
 import { liveSessions } from '../store/tables/sessions.ts'
+import type { Claimed } from '../transitions/claim.ts'
 import { claim, entryOf } from '../transitions/claim.ts'
 import { closeSession } from '../transitions/end-session.ts'
 import { endAttempts } from '../transitions/end-attempts.ts'
@@ -219,10 +221,17 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
       const open = request.only
         ? serves.filter((lane) => request.only?.includes(parseLane(lane).workflow))
         : serves
-      const answer = await engine.store.run((tx) =>
-        claim(tx, { ...request, serves, open, lanes: asked }, settings),
-      )
+      let answer: Claimed | Refusal
+      try {
+        answer = await engine.store.run((tx) =>
+          claim(tx, { ...request, serves, open, lanes: asked }, settings),
+        )
+      } catch (error) {
+        passOn(engine, asked)
+        throw error
+      }
       if (!answer.ok) {
+        passOn(engine, asked)
         if (answer.code === 'session_ended') forget(request.session)
         return answer
       }
@@ -232,6 +241,7 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
           { asked, session: request.session, except: request.except, most: request.most },
           { taken: answer.taken, count: answer.runs.length, withheld: answer.withheld },
         )
+      passOn(engine, asked)
       for (const run of answer.runs) hub.changed(run.run)
       return {
         ok: true,
@@ -308,6 +318,16 @@ const unparkServed = async (engine: Engine, what: Serves): Promise<void> => {
   }
 }
 
+/** How many of those who wait are let look into a lane at a time, beside those who come by themselves. */
+const AT_ONCE = 4
+
+/** What a claim has left in a lane, or did not come to look for, is for others who wait. */
+const passOn = ({ lanes, hub }: Engine, asked: readonly LanePlace[]): void => {
+  lanes.looked(asked)
+  for (const { lane } of asked)
+    while (lanes.mayHold(lane) && lanes.looking(lane) < AT_ONCE) if (!hub.lane(lane)) break
+}
+
 /** Waits until a lane that the session serves may hold something, or the time is over. */
 const laneWithWork = (
   engine: Engine,
@@ -319,20 +339,28 @@ const laneWithWork = (
     engine.lanes
       .look(request.session, what, request.except)
       .filter(({ lane }) => !request.only || request.only.includes(parseLane(lane).workflow))
+  const takeUp = (places: LanePlace[]): LanePlace[] => {
+    engine.lanes.looks(places)
+    return places
+  }
   const found = look()
   if (found.length > 0 || request.waitMs <= 0 || signal?.aborted === true)
-    return Promise.resolve(found)
+    return Promise.resolve(takeUp(found))
   return new Promise((resolve) => {
     const done = (lanes: LanePlace[]): void => {
       cancel()
       stop()
       signal?.removeEventListener('abort', onAbort)
-      resolve(lanes)
+      resolve(takeUp(lanes))
     }
     const onAbort = (): void => done([])
-    const stop = engine.hub.onLane(() => {
+    const stop = engine.hub.onLane((woken) => {
+      // those who look now pass on what they leave
+      if (engine.lanes.looking(woken) >= AT_ONCE) return true
       const now = look()
-      if (now.length > 0) done(now)
+      const mine = now.some(({ lane }) => lane === woken)
+      if (mine) done(now)
+      return mine
     })
     const cancel = engine.ports.timers.after(request.waitMs, () => done(look()))
     signal?.addEventListener('abort', onAbort, { once: true })

@@ -3,9 +3,13 @@
 import type { Told } from '../model/work.ts'
 
 export interface Hub {
-  /** A run of this lane became claimable. */
-  lane(lane: string): void
-  onLane(hear: (lane: string) => void): () => void
+  /**
+   * A run of this lane became claimable: the first of those who wait, the longest there, who takes it up is told and no
+   * other, so that one run among hundreds of idle executors is looked for once. False where nobody does.
+   */
+  lane(lane: string): boolean
+  /** `hear` answers whether it takes the wake-up; what it then leaves it passes on by `lane`. */
+  onLane(hear: (lane: string) => boolean): () => void
   tell(session: string, told: Told): void
   onTold(session: string, hear: (told: Told) => void): () => void
   changed(run: string): void
@@ -34,12 +38,18 @@ const listeners = <T>() => {
 }
 
 export const makeHub = (): Hub => {
-  const lanes = listeners<string>()
+  const waiting = new Set<(lane: string) => boolean>()
   const sessions = listeners<Told>()
   const runs = listeners<string>()
   return {
-    lane: (lane) => lanes.call('', lane),
-    onLane: (hear) => lanes.add('', hear),
+    lane(lane) {
+      for (const hear of waiting) if (hear(lane)) return true
+      return false
+    },
+    onLane(hear) {
+      waiting.add(hear)
+      return () => void waiting.delete(hear)
+    },
     tell: (session, told) => sessions.call(session, told),
     onTold: (session, hear) => sessions.add(session, hear),
     changed(run) {

@@ -18,6 +18,7 @@ interface LaneState extends Lane {
   stored: number
   /** Wake-ups so far: one that comes while a claim is under way is not taken back by what that claim found. */
   wakes: number
+  looking: number
   /** Who found nothing for itself at so many wake-ups, while others may be given what is there. */
   readonly vain: Map<string, number>
 }
@@ -38,6 +39,13 @@ export interface Lanes {
   risen(): { readonly lane: string; readonly tag: number }[]
   /** A run at this place became claimable. */
   wake(lane: string, at: Place): void
+  /** Whether the lane may hold something that can be claimed. */
+  mayHold(lane: string): boolean
+  /** A claim of these lanes is under way, and is over. */
+  looks(asked: readonly LanePlace[]): void
+  looked(asked: readonly LanePlace[]): void
+  /** How many claims are under way in the lane. */
+  looking(lane: string): number
   /** The lanes that this session serves. */
   served(session: string, serves: Serves): readonly string[]
   /** The lanes that this session serves and that may hold something for it, in an order that goes round. */
@@ -80,6 +88,7 @@ export const makeLanes = (): Lanes => {
       virtual: 0,
       stored: 0,
       wakes: 0,
+      looking: 0,
       vain: new Map(),
     }
     states.set(lane, made)
@@ -116,6 +125,14 @@ export const makeLanes = (): Lanes => {
       if (at.rank < state.from.rank || (at.rank === state.from.rank && at.id < state.from.id))
         state.from = at
     },
+    mayHold: (lane) => states.get(lane)?.maybe ?? false,
+    looks(asked) {
+      for (const { lane } of asked) stateOf(lane).looking += 1
+    },
+    looked(asked) {
+      for (const { lane } of asked) stateOf(lane).looking -= 1
+    },
+    looking: (lane) => states.get(lane)?.looking ?? 0,
     served: (session, what) => matching(session, what).map(({ lane }) => lane),
     look(session, what, except) {
       const mine = matching(session, what).filter(

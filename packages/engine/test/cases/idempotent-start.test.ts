@@ -161,7 +161,7 @@ describe('starting twice', () => {
     const { hub, lanes } = bench.engine
     const { lane } = hub
     const { wake } = lanes
-    hub.lane = () => undefined
+    hub.lane = () => false
     lanes.wake = () => undefined
     const run = await bench.start(quick)
     hub.lane = lane

@@ -191,6 +191,41 @@ describe('RUN-05 claim', () => {
     expect([...taken, ...rest].sort()).toEqual([early, holder, late].sort())
   })
 
+  it('B131 one run among hundreds of idle sessions is looked for by one of them, a line by as many as it needs', async () => {
+    const sessions = await Promise.all(Array.from({ length: 300 }, () => t.session()))
+    // once somebody has looked, it is known that there is nothing
+    const first = await t.session()
+    await first.claim()
+    const got: string[] = []
+    const waiting = new Set<Promise<void>>()
+    for (const each of sessions) {
+      const claimed = each.claim(2, { waitMs: 60_000 }).then((runs) => {
+        waiting.delete(claimed)
+        got.push(...runs.map(({ run }) => run))
+      })
+      waiting.add(claimed)
+    }
+    const asked = (): unknown =>
+      t.sql('select count(*) as n from sessions where claim_no > 0 and id <> ?', first.id)
+    await Promise.resolve()
+    expect(asked()).toEqual([{ n: 0 }])
+    expect(waiting.size).toBe(300)
+    const id = await t.start('w')
+    await Promise.race(waiting)
+    expect(got).toEqual([id])
+    await t.pass('poll-lanes')
+    expect(asked()).toEqual([{ n: 1 }])
+    const commands = Array.from({ length: 400 }, (_each, i) => ({
+      command: { id: `run_line_${i}`, workflow: 'w', input: 'null' },
+    }))
+    await t.engine.startMany(commands)
+    while (got.length < 401) await Promise.race(waiting)
+    expect(new Set(got).size).toBe(401)
+    await t.pass('poll-lanes')
+    // some come too late for the last of the line, two for each that found something
+    expect(waiting.size).toBeGreaterThan(300 - 1 - 200 - 10)
+  })
+
   it('RUN-05 two claims never both get the same run', async () => {
     const sessions = await Promise.all(Array.from({ length: 9 }, () => t.session()))
     for (let i = 0; i < 30; i++) await t.start('w')
