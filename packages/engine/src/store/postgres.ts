@@ -189,6 +189,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
       }
     }
     let spoiled: Error | undefined
+    let ending: Promise<unknown> | null = null
     try {
       for (let first = true; !step.done; first = false) {
         const { statements, last }: Ask = step.value
@@ -211,7 +212,9 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
         step = steps.next(found.slice(before.length, before.length + sends.length))
         if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
       }
-      if (open) await exchange([COMMIT], true)
+      if (open && writes) await exchange([COMMIT], true)
+      // what was read is read: nobody waits for the end of a transaction that wrote nothing
+      else if (open) ending = send(client, [COMMIT])
       return step.value
     } catch (error) {
       if (error instanceof Failed && error.failure.at === null) spoiled = error.failure.error
@@ -219,7 +222,12 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
         await send(client, [ROLLBACK]).catch((lost: Failed) => (spoiled = lost.failure.error))
       throw error
     } finally {
-      client.release(spoiled)
+      if (ending === null) client.release(spoiled)
+      else
+        void ending.then(
+          () => client.release(),
+          (lost: Failed) => client.release(lost.failure.error),
+        )
     }
   }
 

@@ -248,6 +248,37 @@ describe('a server that fails', () => {
     await proxy.close()
   })
 
+  it('P5 what was read is answered before its transaction has ended, also where that end is lost', async () => {
+    const proxy = await openProxy(Number(new URL(given).port))
+    const url = new URL(given)
+    url.port = String(proxy.port)
+    const store = open({ url: url.href, connections: 1 })
+    const read = () =>
+      store.read(function* () {
+        const [[row]] = yield* ask(statement(self))
+        return row?.n
+      })
+    const first = await read()
+    // the one connection is free again once that read's end has come back
+    await store.run(function* () {
+      yield* finish(statement(one))
+    })
+    let sent = 0
+    proxy.cutAfter = () => (sent += 1) === 2
+    expect(await read()).toBe(first)
+    await expect.poll(() => sent).toBe(2)
+    proxy.cutAfter = null
+    const second = await read()
+    expect(second).not.toBe(first)
+    // an end that was not lost leaves nothing open
+    await store.close()
+    stores.splice(stores.indexOf(store), 1)
+    expect(
+      schema.psql.query('select count(*)::int as n from pg_stat_activity where pid = ?', [second]),
+    ).toEqual([{ n: 0 }])
+    await proxy.close()
+  })
+
   it('PROOF-06 a server that says nothing more is given up', async () => {
     const proxy = await openProxy(Number(new URL(given).port))
     const url = new URL(given)
