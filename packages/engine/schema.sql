@@ -114,9 +114,11 @@ CREATE TABLE orders (
   not_before bigint not null default 0,
   tries int not null default 0,
   error text
-);
+, failures int not null default 0, set_aside_at bigint);
 
-CREATE INDEX orders_due on orders (not_before, id);
+CREATE INDEX orders_due on orders (not_before, id) where set_aside_at is null;
+
+CREATE INDEX orders_set_aside on orders (set_aside_at, id) where set_aside_at is not null;
 
 CREATE TABLE pauses (
   kind text not null check (kind in ('queue', 'workflow')),

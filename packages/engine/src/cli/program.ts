@@ -261,6 +261,15 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
     .option('--limit <count>', 'how many (default: 50)')
     .option('--cursor <cursor>', 'the page after, as the last page said')
+  acting(
+    command(
+      'orders [order]',
+      'orders that were set aside, and what becomes of one',
+      () => import('./commands/orders.ts'),
+    ),
+  )
+    .option('--retry', 'try it anew')
+    .option('--drop', 'drop it: what it asked for does not happen')
   reading(
     command(
       'doctor',

@@ -180,6 +180,12 @@ export interface Client {
   ): Promise<AnswerOf<Routes['setCurrentVersion']>>
   /** What people are to see and nothing waits for, newest first. */
   notices(query?: SentQueryOf<Routes['listNotices']>): Promise<AnswerOf<Routes['listNotices']>>
+  /** Orders that failed by their content so often that they were set aside, the oldest first. */
+  ordersSetAside(): Promise<AnswerOf<Routes['listOrders']>['orders']>
+  /** Tries an order anew that was set aside. */
+  retryOrder(order: string): Promise<AnswerOf<Routes['retryOrder']>>
+  /** Drops an order that was set aside: what it asked for does not happen. */
+  dropOrder(order: string): Promise<AnswerOf<Routes['dropOrder']>>
   sweeps(): Promise<AnswerOf<Routes['listSweeps']>['sweeps']>
   /** The invariants over every run there is, page by page. */
   audit(): Promise<Pick<AnswerOf<Routes['audit']>, 'healthy' | 'invariants'>>
@@ -354,6 +360,9 @@ export const connect = (options: ConnectOptions): Client => {
     setCurrentVersion: (workflow, version) =>
       tell('setCurrentVersion', { params: { name: workflow }, body: { version } }),
     notices: (query = {}) => ask('listNotices', { query }),
+    ordersSetAside: async () => (await ask('listOrders')).orders,
+    retryOrder: (order) => tell('retryOrder', { params: { id: order }, body: {} }),
+    dropOrder: (order) => ask('dropOrder', { params: { id: order } }),
     sweeps: async () => (await ask('listSweeps')).sweeps,
     async audit() {
       const found = new Map<string, AnswerOf<Routes['audit']>['invariants'][number]>()

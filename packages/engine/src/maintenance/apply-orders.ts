@@ -1,9 +1,12 @@
 // Applies orders: children's ends to their parents many at once, the rest one by one. One that fails is tried again later
-// and keeps no other from being applied; nor does one whose run another transaction has locked.
+// and keeps no other from being applied; nor does one whose run another transaction has locked. One that fails by what it
+// is, and not by the store, is set aside after so many tries.
 import { Fault } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import { jittered } from '../kernel/random.ts'
+import type { OrderRow } from '../transitions/apply-orders.ts'
 import { applyOrder, dueOrders, startsOf, tellParents } from '../transitions/apply-orders.ts'
+import { failOrder } from '../transitions/fail-order.ts'
 import { postpone } from '../transitions/postpone.ts'
 import type { Sweep } from './loop.ts'
 import { patience } from './loop.ts'
@@ -29,50 +32,59 @@ export const applyOrders = (): Sweep => {
         const others = orders.filter((order) => order.kind !== 'child_ended')
         const left = new Set<string>()
         let failed = 0
+        /** The store failed: what is left is for another pass. */
+        let down = false
+        const fails = async (order: OrderRow, error: unknown): Promise<void> => {
+          failed += 1
+          const { id, tries, failures } = order
+          upkeep.ports.log.warn('order.failed', { order: id, failures, error })
+          const ms = jittered(upkeep.ports.random, Math.min(60_000, 100 * 2 ** Math.min(tries, 10)))
+          // what the store does to it says nothing about the order
+          if (isOfTheStore(error))
+            await upkeep.store.run((tx) => postpone(tx, id, ms, messageOf(error)))
+          else
+            await upkeep.act((tx) =>
+              failOrder(tx, id, ms, messageOf(error), upkeep.settings.orderFailuresMax),
+            )
+        }
         const attempt = async (
-          ids: readonly { id: string; tries: number }[],
-          apply: () => Promise<readonly { id: string }[]>,
+          list: readonly OrderRow[],
+          apply: (list: readonly OrderRow[]) => Promise<readonly OrderRow[]>,
         ): Promise<void> => {
           try {
-            const notYet = await apply()
-            acted += ids.length - notYet.length
+            const notYet = await apply(list)
+            acted += list.length - notYet.length
             for (const { id } of notYet) left.add(id)
           } catch (error) {
-            if (error instanceof Fault && error.code === 'store_busy') {
-              for (const { id } of ids) left.add(id)
-              return
+            if (isOfTheStore(error) && error.code === 'store_busy') {
+              for (const { id } of list) left.add(id)
+            } else if (isOfTheStore(error) || list.length === 1) {
+              down ||= isOfTheStore(error)
+              for (const order of list) await fails(order, error)
             }
-            failed += ids.length
-            upkeep.ports.log.warn('order.failed', {
-              orders: ids.map(({ id }) => id).slice(0, 5),
-              error,
-            })
-            for (const { id, tries } of ids)
-              await upkeep.store.run((tx) =>
-                postpone(
-                  tx,
-                  id,
-                  jittered(upkeep.ports.random, Math.min(60_000, 100 * 2 ** Math.min(tries, 10))),
-                  messageOf(error),
-                ),
-              )
+            // one of them is bad, and the others are not to fail with it
+            else for (const order of list) await attempt([order], apply)
           }
         }
         if (told.length > 0)
-          await attempt(told, async () => (await upkeep.act((tx) => tellParents(tx, told))).busy)
+          await attempt(
+            told,
+            async (list) => (await upkeep.act((tx) => tellParents(tx, list))).busy,
+          )
         await upkeep.learn(startsOf(others))
         for (const order of others)
-          await attempt([order], async () =>
-            (await upkeep.act((tx, context) => applyOrder(tx, order, context))).applied
-              ? []
-              : [order],
+          await attempt([order], async (list) =>
+            (await upkeep.act((tx, context) => applyOrder(tx, order, context))).applied ? [] : list,
           )
         skipped += failed + left.size
         busy += left.size
         after = orders.findLast(({ id }) => left.has(id)) ?? after
-        if (orders.length < BATCH || failed > 0)
-          return { examined, acted, skipped, ...again(busy > 0) }
+        if (orders.length < BATCH || down) return { examined, acted, skipped, ...again(busy > 0) }
       }
     },
   }
 }
+
+/** Of the outside, which may be well again; a row that cannot be read is as it is. */
+const isOfTheStore = (error: unknown): error is Fault =>
+  error instanceof Fault && error.code !== 'row_unreadable'

@@ -6,12 +6,13 @@ export const noticeKinds = [
   'start_refused',
   'on_end_not_started',
   'on_end_failed',
+  'order_set_aside',
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 
 /** What people are to see. It is stored, once for each kind and run, with what caused it. */
 export interface Notice {
-  /** The run, or the order that never became one. */
+  /** The run, or the order that never became one or was set aside. */
   readonly run: string
   readonly kind: NoticeKind
   readonly sentence: string

@@ -36,6 +36,8 @@ export interface Settings {
   /** Unread signals of one run, and their bytes together. */
   readonly signalsMax: number
   readonly signalBytesMax: number
+  /** Failures by its own content after which an order is set aside. */
+  readonly orderFailuresMax: number
   /** Runs that one owner may have at once, where no operator has set another value. */
   readonly ownerLimit: number
   /** Deadline of an approval that is recorded without one. */
@@ -69,6 +71,7 @@ export const defaults: Settings = {
   claimJournalMax: 4 * 1024 ** 2,
   signalsMax: 1_000,
   signalBytesMax: 8 * 1024 ** 2,
+  orderFailuresMax: 10,
   ownerLimit: 10,
   approvalMs: 86_400_000,
   commandMs: 86_400_000,

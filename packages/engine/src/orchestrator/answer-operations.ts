@@ -3,6 +3,7 @@ import { refuse } from '../kernel/outcome.ts'
 import type { operationsRoutes } from '../protocol/operations-routes.ts'
 import { audit, auditHistory } from '../queries/audit.ts'
 import { notices } from '../queries/notices.ts'
+import { ordersAside } from '../queries/orders.ts'
 import {
   executors,
   pauses,
@@ -14,6 +15,7 @@ import {
   workflows,
 } from '../queries/operations.ts'
 import { pauseLine, resumeLine } from '../transitions/pause-line.ts'
+import { settleOrder } from '../transitions/settle-order.ts'
 import { setCurrent } from '../transitions/set-current.ts'
 import { setLimit } from '../transitions/set-limit.ts'
 import type { AnswersTo, Shared } from './answers.ts'
@@ -82,6 +84,15 @@ export const operationsAnswers = ({
     return from.ok
       ? paged('notices', await engine.read((tx) => notices(tx, from.place, limit)))
       : from
+  },
+
+  listOrders: () => engine.read(ordersAside),
+
+  retryOrder: ({ params: { id }, actor, once }) =>
+    once((tx) => settleOrder(tx, id, 'retry', actor)),
+
+  async dropOrder({ params: { id }, actor }) {
+    return (await engine.act((tx) => settleOrder(tx, id, 'drop', actor))).answer
   },
 
   listSweeps: () => engine.read(sweeps),

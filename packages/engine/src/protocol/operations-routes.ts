@@ -4,6 +4,7 @@ import {
   executor,
   invariant,
   notice,
+  order,
   pause,
   queue,
   slot,
@@ -13,6 +14,13 @@ import {
 } from './operations-shapes.ts'
 import { route } from './route.ts'
 import { inQuery, instant, maybe, ms, name, whole } from './values.ts'
+
+const orderId = z.string().min(1).max(500)
+const settledOrder = z.object({
+  order: z.string(),
+  run: z.string(),
+  done: z.enum(['retried', 'dropped']),
+})
 
 export const operationsRoutes = {
   listExecutors: route({
@@ -130,7 +138,7 @@ export const operationsRoutes = {
     method: 'GET',
     path: '/v1/notices',
     summary:
-      'What people are to see and nothing waits for: starts that are overdue, handlers that did not run',
+      'What people are to see and nothing waits for: starts that are overdue, handlers that did not run, orders that were set aside',
     group: 'server',
     role: 'viewer',
     query: z.strictObject({
@@ -139,6 +147,37 @@ export const operationsRoutes = {
     }),
     answer: z.object({ notices: z.array(notice), next: z.string().nullable() }),
     refusals: [],
+  }),
+  listOrders: route({
+    method: 'GET',
+    path: '/v1/orders',
+    summary:
+      'Orders that failed by their content so often that they were set aside, the oldest first',
+    group: 'server',
+    role: 'viewer',
+    answer: z.object({ orders: z.array(order) }),
+    refusals: [],
+  }),
+  retryOrder: route({
+    method: 'POST',
+    path: '/v1/orders/:id/retry',
+    summary: 'Try an order anew that was set aside',
+    group: 'server',
+    role: 'operator',
+    params: z.strictObject({ id: orderId }),
+    body: z.strictObject({}),
+    answer: settledOrder,
+    refusals: ['not_found'],
+  }),
+  dropOrder: route({
+    method: 'DELETE',
+    path: '/v1/orders/:id',
+    summary: 'Drop an order that was set aside: what it asked for does not happen',
+    group: 'server',
+    role: 'operator',
+    params: z.strictObject({ id: orderId }),
+    answer: settledOrder,
+    refusals: ['not_found'],
   }),
   listSweeps: route({
     method: 'GET',

@@ -136,13 +136,26 @@ export const sweep = z
 
 export const notice = z
   .object({
-    run: z.string().describe('The run, or the order that never became one'),
+    run: z.string().describe('The run, or the order that never became one or was set aside'),
     kind: z.enum(noticeKinds),
     at: instant,
     sentence: z.string(),
     data: json,
   })
   .meta({ id: 'Notice' })
+
+export const order = z
+  .object({
+    id: z.string(),
+    kind: z.enum(['start', 'signal', 'cancel', 'child_ended']),
+    run: z.string(),
+    createdAt: instant,
+    setAsideAt: instant,
+    failures: whole,
+    error: z.string().nullable().describe('What its last try came to'),
+    payload: json,
+  })
+  .meta({ id: 'Order' })
 
 export const invariant = z
   .object({

@@ -22,6 +22,8 @@ import { cancel } from './cancel.ts'
 import { afterFact, signal } from './signal.ts'
 import { knownStarts, start } from './start.ts'
 
+export type { OrderRow }
+
 export function* dueOrders(
   _tx: Tx,
   most: number,

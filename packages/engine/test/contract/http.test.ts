@@ -6,6 +6,8 @@ import type { Route } from '../../src/protocol/route.ts'
 import { routes } from '../../src/protocol/routes.ts'
 import { ask } from '../../src/store/sql.ts'
 import { insertNotices } from '../../src/store/tables/notices.ts'
+import { insertOrders } from '../../src/store/tables/orders.ts'
+import { failOrder } from '../../src/transitions/fail-order.ts'
 import type { Hands, TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
 import type { TestPorts } from '../support/ports.ts'
@@ -487,6 +489,49 @@ test('RUN-13 RUN-33 notices are listed newest first, a page at a time', async ()
     notices: [{ run: 'run_1' }],
     next: null,
   })
+})
+
+test('RUN-21 orders that were set aside are listed, tried anew and dropped', async () => {
+  const { engine, handler } = await world()
+  const placed = [1, 2].map((n) => ({
+    id: `cancel:run_${n}`,
+    kind: 'cancel' as const,
+    run: `run_${n}`,
+    payload: '{"by":"ada"}',
+  }))
+  await engine.store.run(function* () {
+    yield* ask(insertOrders(placed))
+  })
+  const path = (id: string) => `/v1/orders/${encodeURIComponent(id)}`
+  expect((await send(handler, 'GET', '/v1/orders')).body).toEqual({ orders: [] })
+  for (const { id } of placed)
+    await engine.store.run((tx) => failOrder(tx, id, 0, 'it cannot be applied', 1))
+  expect((await send(handler, 'GET', '/v1/orders')).body['orders']).toMatchObject([
+    {
+      id: 'cancel:run_1',
+      kind: 'cancel',
+      run: 'run_1',
+      failures: 1,
+      error: 'it cannot be applied',
+      payload: { by: 'ada' },
+    },
+    { id: 'cancel:run_2' },
+  ])
+  expect((await send(handler, 'GET', '/v1/notices')).body['notices']).toMatchObject([
+    { run: 'cancel:run_2', kind: 'order_set_aside' },
+    { run: 'cancel:run_1', data: { order: 'cancel:run_1', kind: 'cancel', run: 'run_1' } },
+  ])
+  expect((await send(handler, 'POST', `${path('cancel:run_1')}/retry`, {})).body).toMatchObject({
+    order: 'cancel:run_1',
+    done: 'retried',
+  })
+  expect((await send(handler, 'DELETE', path('cancel:run_2'))).body).toMatchObject({
+    run: 'run_2',
+    done: 'dropped',
+  })
+  expect((await send(handler, 'DELETE', path('cancel:run_2'))).status).toBe(404)
+  expect((await send(handler, 'GET', '/v1/orders')).body).toEqual({ orders: [] })
+  expect((await send(handler, 'GET', '/v1/notices')).body['notices']).toEqual([])
 })
 
 test('OPS-01 the document, the page and the dashboard are served', async () => {

@@ -339,6 +339,7 @@ describe('RUN-21 orders of a user’s transaction', () => {
       created_at: 0,
       not_before: 0,
       tries: 0,
+      failures: 0,
       error: null,
     } as const
     await order('run_tx', 'start', 'run_tx', { id: 'run_tx', workflow: 'w', input: '1' })

@@ -86,6 +86,15 @@ test('OPS-03 notices are listed, page by page, as words and as JSON; a cursor th
   expect(cut.err).toContain('is not one that this list gave')
 })
 
+test('RUN-21 orders that were set aside: an empty list is said so, and one is named with what becomes of it', async () => {
+  const { call, json } = await running()
+  expect((await call('orders')).err).toContain('no order is set aside')
+  expect(await json('orders')).toEqual({ orders: [] })
+  expect(await call('orders', 'cancel:run_1', '--retry')).toMatchObject({ code: 3 })
+  expect(await call('orders', 'cancel:run_1')).toMatchObject({ code: 2 })
+  expect(await call('orders', '--drop')).toMatchObject({ code: 2 })
+})
+
 test('OPS-03 what people do to runs: pause, resume, signal, approve, cancel, retry, hand back, watch', async () => {
   const { call, client, cwd } = await running()
   const started = await call('start', 'waits', '--id', 'run_mine', '--key', 'k1')

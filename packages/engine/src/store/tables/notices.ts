@@ -53,9 +53,18 @@ export const noticesOf = (run: string): Statement<NoticeRow> => statement(ofRun,
 const forget = sql<{ run: string }>(
   'notices.forget',
   `with pick as materialized (
-     select n.run, n.kind from notices n where n.at < {now} - $1 and (select 1 from runs r where r.id = n.run) is null {lock n skip})
+     select n.run, n.kind from notices n where n.at < {now} - $1 and (select 1 from runs r where r.id = n.run) is null
+        and (select 1 from orders o where o.id = n.run) is null {lock n skip})
    delete from notices where (run, kind) in (select p.run, p.kind from pick p) returning run`,
 )
-/** Forgets those of runs that are gone, and of orders that never became one. */
+/** Forgets those of runs that are gone, and of orders that never became one and are not set aside. */
 export const forgetNotices = (olderMs: number): Statement<{ run: string }> =>
   statement(forget, olderMs)
+
+const remove = sql<{ run: string }>(
+  'notices.remove',
+  'delete from notices where run = $1 and kind = $2 returning run',
+)
+/** Removes a notice whose cause is gone. */
+export const removeNotice = (run: string, kind: NoticeKind): Statement<{ run: string }> =>
+  statement(remove, run, kind)

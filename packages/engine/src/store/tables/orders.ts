@@ -11,6 +11,7 @@ export interface OrderRow {
   readonly created_at: number
   readonly not_before: number
   readonly tries: number
+  readonly failures: number
   readonly error: string | null
 }
 const insert = sql<{ id: string }>(
@@ -37,10 +38,10 @@ export const orderChildrenToEnd = (
 const PUT_OFF_MAX = 120_000
 const dueOrders = sql<OrderRow>(
   'orders.due',
-  `select o.id, o.kind, o.run, o.payload, o.created_at, o.not_before, o.tries, o.error from orders o
+  `select o.id, o.kind, o.run, o.payload, o.created_at, o.not_before, o.tries, o.failures, o.error from orders o
     where (o.not_before <= {now} or o.not_before > {now} + ${PUT_OFF_MAX})
       and (o.kind = 'start' or o.kind = 'child_ended' or not exists (select 1 from orders s where s.id = 'start:' || o.run))
-      and (o.not_before, o.id) > ($2, $3)
+      and o.set_aside_at is null and (o.not_before, o.id) > ($2, $3)
     order by o.not_before, o.id limit $1`,
 )
 /** A place in the line of orders; their first is before all others. */
@@ -72,6 +73,54 @@ const postpone = sql<{ id: string }>(
 )
 export const postponeOrder = (id: string, ms: number, error: string): Statement<{ id: string }> =>
   statement(postpone, id, ms, error)
+
+const fail = sql<FailedRow>(
+  'orders.fail',
+  `update orders set tries = tries + 1, failures = failures + 1, not_before = {now} + $2, error = $3,
+          set_aside_at = case when failures + 1 >= $4 then {now} else null end
+    where id = $1 and set_aside_at is null returning id, kind, run, failures, set_aside_at`,
+)
+interface FailedRow {
+  readonly id: string
+  readonly kind: OrderKind
+  readonly run: string
+  readonly failures: number
+  readonly set_aside_at: number | null
+}
+/** Notes a failure by the order’s own content: it is put off, or set aside where it is the last of so many. */
+export const failOrder = (
+  id: string,
+  ms: number,
+  error: string,
+  most: number,
+): Statement<FailedRow> => statement(fail, id, ms, error, most)
+
+type AsideRow = Omit<OrderRow, 'not_before' | 'tries'> & {
+  readonly set_aside_at: number
+}
+const aside = sql<AsideRow>(
+  'orders.aside',
+  `select o.id, o.kind, o.run, o.payload, o.created_at, o.error, o.failures, o.set_aside_at from orders o
+    where o.set_aside_at is not null order by o.set_aside_at, o.id limit $1`,
+)
+/** Those that were set aside, the oldest first. */
+export const ordersSetAside = (most: number): Statement<AsideRow> => statement(aside, most)
+
+const again = sql<{ run: string; kind: OrderKind }>(
+  'orders.retry',
+  `update orders set set_aside_at = null, failures = 0, tries = 0, not_before = 0 where id = $1 and set_aside_at is not null returning run, kind`,
+)
+/** Tries an order anew that was set aside. */
+export const retryOrder = (id: string): Statement<{ run: string; kind: OrderKind }> =>
+  statement(again, id)
+
+const drop = sql<{ run: string; kind: OrderKind }>(
+  'orders.drop',
+  'delete from orders where id = $1 and set_aside_at is not null returning run, kind',
+)
+/** Removes an order that was set aside. */
+export const dropOrder = (id: string): Statement<{ run: string; kind: OrderKind }> =>
+  statement(drop, id)
 
 export interface ReceiptRow {
   readonly run: string
