@@ -177,15 +177,20 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     const writes = begin === BEGIN
     /** Whether the server has a transaction of ours open, which is to be ended before the connection is given back. */
     let open = false
-    const exchange = async (sends: readonly Send[], last: boolean): Promise<unknown[][]> => {
-      open = true
+    const exchange = async (
+      sends: readonly Send[],
+      first: boolean,
+      last: boolean,
+    ): Promise<unknown[][]> => {
+      // an ask alone under its Sync ends with it, whatever comes of it; a commit that was not reached ends nothing
+      open = !(first && last)
       try {
-        return await send(client, sends)
+        const found = await send(client, sends)
+        open = !last
+        return found
       } catch (error) {
         if (error instanceof Failed && last && writes) error.stage = 'committing'
         throw error
-      } finally {
-        open = !last
       }
     }
     let spoiled: Error | undefined
@@ -200,11 +205,10 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
         const after = last && !first ? [COMMIT] : []
         let found: unknown[][]
         try {
-          found = await exchange([...before, ...sends, ...after], last)
+          found = await exchange([...before, ...sends, ...after], first, last)
         } catch (error) {
           const violation = error instanceof Failed ? violationOf(error.failure.error) : null
           if (violation === null) throw error
-          open = !first || !last
           steps.throw(violation)
           throw violation
         }
@@ -212,7 +216,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
         step = steps.next(found.slice(before.length, before.length + sends.length))
         if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
       }
-      if (open && writes) await exchange([COMMIT], true)
+      if (open && writes) await exchange([COMMIT], false, true)
       // what was read is read: nobody waits for the end of a transaction that wrote nothing
       else if (open) ending = send(client, [COMMIT])
       return step.value
