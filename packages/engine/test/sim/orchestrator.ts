@@ -46,6 +46,9 @@ export interface Watch {
   readonly sometimes: Sometimes
 }
 
+/** Transactions of one instant of virtual time: a loop that asks for more never rests, and would never let time pass. */
+const AT_ONE_INSTANT = 10_000
+
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined)
 
 export class Orchestrator {
@@ -157,8 +160,17 @@ export class Orchestrator {
     const { store: disk } = this.#disk
     const faults = this.#faults
     const world = this.#world
+    let instant = world.now
+    let atInstant = 0
     const run = async <T>(transaction: (tx: Tx) => Steps<T>): Promise<T> => {
-      if (!node.alive) return never()
+      if (!node.alive || world.violation) return never()
+      if (world.now > instant) atInstant = 0
+      instant = world.now
+      atInstant += 1
+      if (atInstant > AT_ONE_INSTANT) {
+        world.violate('L9', `${AT_ONE_INSTANT} transactions at one instant: a loop never rests`)
+        return never()
+      }
       const refusing = this.#refusing
       if (refusing && refusing.until > world.now) {
         if (!refusing.counted) faults.count(refusing.kind)
