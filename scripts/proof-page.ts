@@ -1,4 +1,5 @@
 // `docs/proof.md`: what the simulator said last, each section by the command that said it.
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { root } from './files.ts'
@@ -32,8 +33,22 @@ export const withSection = (text: string, section: Section, lines: readonly stri
   return [head, ...parts].join('\n')
 }
 
+/** The commit that is checked out, `-dirty` where files differ from it. */
+const sources = (): string => {
+  const { stdout, status } = spawnSync('git', ['describe', '--always', '--dirty'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return status === 0 ? stdout.trim() : 'of no commit'
+}
+
 export const record = (section: Section, command: string, lines: readonly string[]): void => {
   const old = existsSync(page) ? readFileSync(page, 'utf8') : ''
-  const said = [`$ ${command}`, `Node ${process.versions.node}, SQLite in memory`, '', ...lines]
+  const said = [
+    `$ ${command}`,
+    `sources ${sources()}, Node ${process.versions.node}, SQLite in memory`,
+    '',
+    ...lines,
+  ]
   writeFileSync(page, withSection(old, section, said))
 }
