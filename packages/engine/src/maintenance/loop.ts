@@ -20,6 +20,8 @@ export interface Upkeep {
     transition: (tx: Tx, context: PlanContext) => Steps<T>,
   ): Promise<T>
   read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
+  /** What the clock says by which the store judges leases: on a file that of this process, else the database's own. */
+  storeClock(): Promise<number>
   /** Reads the definitions anew where one of these is not known. */
   learn(starts: readonly Pick<StartCommand, 'workflow' | 'version'>[]): Promise<void>
   readonly store: { run<T>(transition: (tx: Tx) => Steps<T>): Promise<T> }

@@ -1,7 +1,8 @@
 // Takes back what dead sessions held. Elapsed time is never proof of death: a session is ended by a compare-and-set when
-// its lease has lapsed by the store's clock, and not at all while that clock cannot be trusted.
+// its lease has lapsed by the store's clock, and not at all while that clock cannot be trusted. Whether it can is judged by
+// the monotonic clock of this process, which nothing sets: it has to have seen the whole of a lease go by on both.
 import { endLapsed, recount, takeBack } from '../transitions/end-session.ts'
-import type { Sweep } from './loop.ts'
+import type { Sweep, Upkeep } from './loop.ts'
 
 /**
  * How far the store's clock may move against our own within a lease before it counts as a jump: between two passes, or by
@@ -9,47 +10,71 @@ import type { Sweep } from './loop.ts'
  */
 const JUMP_MS = 2_000
 
-interface Reading {
+/** What the store's clock said, at some moment of ours between two. */
+export interface Reading {
   readonly wall: number
-  readonly mono: number
+  readonly early: number
+  readonly late: number
 }
 
-export const reapSessions = (sweepMs: number): Sweep => {
+/** Reads the store's clock between two looks at our own. */
+export const readClock = async ({
+  ports: { time },
+  storeClock,
+}: Pick<Upkeep, 'ports' | 'storeClock'>): Promise<Reading> => {
+  const early = time.mono()
+  const wall = await storeClock()
+  return { wall, early, late: time.mono() }
+}
+
+/** Whether more or less time has gone by on the store's clock than can have on ours. */
+const apart = (then: Reading, now: Reading): boolean => {
+  const elapsed = now.wall - then.wall
+  return elapsed < now.early - then.late - JUMP_MS || elapsed > now.late - then.early + JUMP_MS
+}
+
+/**
+ * `opened` is what the clock of a store said that others had open before: what happened to it until then this process cannot
+ * know, so that it ends nobody before it has watched a whole lease. The leases of a file are counted anew as it is opened.
+ */
+export const reapSessions = (sweepMs: number, opened: Reading | null): Sweep => {
   /** Of the passes of the last lease, oldest first. */
-  let readings: Reading[] = []
-  let notBefore = Number.NEGATIVE_INFINITY
+  let readings: Reading[] = opened === null ? [] : [opened]
+  /** Since when the clock has been right all the time, by ours. */
+  let watched = opened === null ? Number.NEGATIVE_INFINITY : opened.late
+  let last: Reading | null = null
   return {
     name: 'reap-sessions',
     intervalMs: sweepMs,
     async pass(upkeep) {
-      const { time, log } = upkeep.ports
-      const wall = time.now()
-      const mono = time.mono()
-      const before = readings.at(-1) ?? null
-      const stalled = before !== null && mono - before.mono > 2 * sweepMs
-      const jumped = readings.some(
-        (each) => Math.abs(wall - each.wall - (mono - each.mono)) > JUMP_MS,
-      )
+      const { log } = upkeep.ports
+      const { leaseMs } = upkeep.settings
+      const reading = await readClock(upkeep)
+      const { wall, late: mono } = reading
+      const before = last
+      last = reading
+      const stalled = before !== null && mono - before.late > 2 * sweepMs
+      // an answer that was long under way says little about when the clock said so
+      const vague = mono - reading.early > JUMP_MS
+      const jumped = readings.some((each) => apart(each, reading))
       // what a jump has made of the earlier ones is known
       readings = jumped
-        ? [{ wall, mono }]
-        : [
-            ...readings.filter((each) => mono - each.mono <= upkeep.settings.leaseMs),
-            { wall, mono },
-          ]
-      if (before === null || stalled || jumped) {
+        ? [reading]
+        : [...readings.filter((each) => mono - each.late <= leaseMs), reading]
+      if (stalled || vague || jumped) {
         // renewals may be queued behind us, or instants may lie: give every session one lease to show that it lives
-        if (before !== null)
-          log.warn('reap.waits', { stalled, jumped, leaseMs: upkeep.settings.leaseMs })
-        notBefore = before === null ? Number.NEGATIVE_INFINITY : mono + upkeep.settings.leaseMs
+        log.warn('reap.waits', { stalled, vague, jumped, leaseMs })
+        watched = mono
         // after a jump backward the lease of a dead session would last as much longer
         if (jumped) await upkeep.store.run((tx) => recount(tx))
       }
+      const seenMs = mono - watched
+      const waits = seenMs < leaseMs
       let examined = 0
       let acted = 0
-      if (mono >= notBefore) {
+      if (!waits) {
         // judged by the clock as it was looked at above: it may jump before this transaction begins
-        const ended = await upkeep.store.run((tx) => endLapsed(tx, wall))
+        const ended = await upkeep.store.run((tx) => endLapsed(tx, wall, seenMs))
         for (const { id, evidence } of ended) log.warn('session.reaped', { session: id, evidence })
         examined += ended.length
       }
@@ -60,7 +85,7 @@ export const reapSessions = (sweepMs: number): Sweep => {
         examined += pass.examined
         acted += pass.ended.length
         if (pass.examined < 500 || pass.ended.length === 0)
-          return { examined, acted, skipped: mono < notBefore ? 1 : 0 }
+          return { examined, acted, skipped: waits ? 1 : 0 }
       }
     },
   }

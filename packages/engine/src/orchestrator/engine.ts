@@ -7,6 +7,7 @@ import { Fault, LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { readOr, storedObject } from '../kernel/stored.ts'
 import { payloadFault } from '../model/apply.ts'
+import type { Reading } from '../maintenance/reap-sessions.ts'
 import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
@@ -51,6 +52,8 @@ export interface Engine {
   readonly lanes: Lanes
   readonly catalog: Catalog
   readonly generation: number
+  /** What the store's clock said when the engine was opened. */
+  readonly opened: Reading
   readonly context: PlanContext
   /** Runs a transition and does what follows from it. */
   act<T extends { readonly follow: Follow }>(
@@ -113,14 +116,16 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     | ((what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void)
     | null = null
   let followed: ((follow: Follow) => void) | null = null
-  const facts = await store.run(function* () {
+  const early = ports.time.mono()
+  const { facts, wall } = await store.run(function* (tx) {
     yield* ask(
       putMetaOnce('input_key', ports.ids.next('own') + ports.ids.next('own')),
       putMetaOnce('generation', '1'),
     )
     const [rows] = yield* ask(allMeta())
-    return new Map(rows.map((row) => [row.name, row.value]))
+    return { facts: new Map(rows.map((row) => [row.name, row.value])), wall: tx.now }
   })
+  const opened: Reading = { wall, early, late: ports.time.mono() }
   const inputKey = facts.get('input_key') ?? ''
 
   let looks = 0
@@ -172,6 +177,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     get catalog() {
       return catalog
     },
+    opened,
     generation: Number(facts.get('generation') ?? '1'),
     get context() {
       return {

@@ -12,6 +12,8 @@ import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
 import { wakeDue } from '../maintenance/wake-due.ts'
 import { servedLanes } from '../queries/lines.ts'
+import { ask } from '../store/sql.ts'
+import { storeAnswers } from '../store/tables/views.ts'
 import { raiseLanes } from '../transitions/raise-lanes.ts'
 import type { Engine } from './engine.ts'
 
@@ -24,6 +26,7 @@ export interface Loops {
 export const startLoops = (engine: Engine, manual = false): Loops => {
   const { sweepMs } = engine.settings
   const upkeep = sweeping(engine)
+  const opened = engine.store.kind === 'postgres' ? engine.opened : null
   const recorder = makeRecorder(upkeep, manual)
   const line = admitWaiting()
   const admit = startLoop(line, upkeep, recorder.add, manual)
@@ -52,7 +55,7 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     orders,
     wake,
     poll,
-    startLoop(reapSessions(sweepMs), upkeep, recorder.add, manual),
+    startLoop(reapSessions(sweepMs, opened), upkeep, recorder.add, manual),
     startLoop(enforceTimeLimits(sweepMs), upkeep, recorder.add, manual),
     startLoop(reconcileFamilies(sweepMs), upkeep, recorder.add, manual),
     startLoop(parkUnserved(sweepMs), upkeep, recorder.add, manual),
@@ -84,6 +87,13 @@ const sweeping = (engine: Engine): Upkeep => ({
   },
   act: (transition) => engine.act(transition, 'sweep'),
   read: (transition) => engine.read(transition),
+  storeClock: () =>
+    engine.store.kind === 'sqlite'
+      ? Promise.resolve(engine.ports.time.now())
+      : engine.store.read(function* (tx) {
+          yield* ask(storeAnswers())
+          return tx.now
+        }),
   learn: (starts) => engine.learn(starts),
   store: { run: (transition) => engine.store.run(transition, 'sweep') },
 })

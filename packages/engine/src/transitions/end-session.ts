@@ -56,9 +56,16 @@ export function* closeSession(
   return { ended: closed.length > 0, handedBack: ended.length, follow }
 }
 
-/** Ends every session whose lease had lapsed at an instant when the clock was seen to be right. */
-export function* endLapsed(tx: Tx, at: number): Steps<readonly { id: string; evidence: string }[]> {
-  const [lapsed] = yield* ask(endLapsedSessions(at))
+/**
+ * Ends every session whose lease had lapsed at an instant when the clock was seen to be right, and had been for so long; a
+ * longer lease than that is left.
+ */
+export function* endLapsed(
+  tx: Tx,
+  at: number,
+  seenMs = Number.POSITIVE_INFINITY,
+): Steps<readonly { id: string; evidence: string }[]> {
+  const [lapsed] = yield* ask(endLapsedSessions(at, Math.min(seenMs, 1e15)))
   if (lapsed.length === 0) return []
   const ended = lapsed.map(({ id, lease_until, renewed_at }) => ({
     id,

@@ -130,8 +130,8 @@ export const bugs: readonly Bug[] = [
   bug(
     'reap-ignores-jumps',
     'maintenance/reap-sessions.ts',
-    'if (before === null || stalled || jumped) {',
-    'if (before === null || stalled) {',
+    'if (stalled || vague || jumped) {',
+    'if (stalled || vague) {',
     'RUN-11 a jump of the clock is taken for elapsed time',
   ),
   bug(
