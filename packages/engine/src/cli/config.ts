@@ -37,6 +37,8 @@ export interface Config {
   readonly build: string
   readonly drainMs: number
   readonly abortGraceMs: number
+  /** Where an executor keeps the files of preparations. */
+  readonly scratch: string
   /** When the supervisor kills an executor after its signal; null where nobody has said. */
   readonly killLimitMs: number | null
   readonly settings: Settings
@@ -122,6 +124,7 @@ const items: Readonly<Record<Name, Item>> = {
   build: { schema: text, expected: 'a text', fallback: 'unknown' },
   drainMs: { schema: duration, expected: aDuration, fallback: 25_000 },
   abortGraceMs: { schema: duration, expected: aDuration, fallback: 2_000 },
+  scratch: { schema: text, expected: 'a path', fallback: '.leasehold/scratch' },
   killLimitMs: { schema: duration, expected: aDuration, fallback: null },
 }
 

@@ -235,6 +235,28 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--run <run>', 'list those of this run')
 
   program.commandsGroup('Operations:')
+  acting(
+    command(
+      'schedules [action] [name]',
+      'list (default), show, create, update, pause, resume, run-now or delete schedules',
+      () => import('./commands/schedules.ts'),
+    ),
+  )
+    .option('--cron <expression>', "when it fires, as in '0 3 * * *'")
+    .option('--zone <zone>', 'time zone of the expression (default: UTC)')
+    .option('--workflow <name>', 'what it starts')
+    .option('--to-version <version>', 'version of the workflow (default: the current one)')
+    .option('--input <json>', 'input of its runs: JSON, @file, or - for stdin')
+    .option('--owner <owner>', 'whose runs they are')
+    .option('--queue <queue>', 'queue')
+    .option('--priority <number>', '-100 to 100, higher first')
+    .option('--missed <policy>', 'ticks that nobody could fire in time: skip, one (default) or all')
+    .option(
+      '--overlap <policy>',
+      'while a run of it is active: allow (default), skip, cancel_running or queue',
+    )
+    .option('--paused', 'create it paused')
+    .option('--reason <text>', 'why it is paused')
   reading(
     command(
       'executors',

@@ -53,6 +53,8 @@ export type RunSummary = AnswerOf<Routes['listRuns']>['runs'][number]
 export type RunDetail = AnswerOf<Routes['getRun']>
 export type Explanation = AnswerOf<Routes['explainRun']>
 export type Approval = AnswerOf<Routes['listApprovals']>['approvals'][number]
+export type Schedule = AnswerOf<Routes['listSchedules']>['schedules'][number]
+export type ScheduleDetail = AnswerOf<Routes['getSchedule']>
 export type BulkAnswer = AnswerOf<Routes['startRuns']>['answers'][number]
 
 interface EndedAs {
@@ -158,6 +160,24 @@ export interface Client {
     approval: string,
     options?: { readonly reason?: string; readonly payload?: unknown },
   ): Promise<AnswerOf<Routes['decideApproval']>>
+  schedules(): Promise<readonly Schedule[]>
+  /** A schedule with its next ten ticks, and what became of the newest; throws `not_found`. */
+  schedule(name: string): Promise<ScheduleDetail>
+  /** Makes a schedule that starts runs by a cron expression in a time zone; throws `schedule_exists`. */
+  createSchedule(schedule: SentBodyOf<Routes['createSchedule']>): Promise<ScheduleDetail>
+  /** Changes what is named of a schedule; the rest stays. */
+  changeSchedule(
+    name: string,
+    change: SentBodyOf<Routes['changeSchedule']>,
+  ): Promise<ScheduleDetail>
+  /** It has no ticks until it is resumed. */
+  pauseSchedule(name: string, why?: string): Promise<ScheduleDetail>
+  /** From the next tick after now: those of the pause are not missed. */
+  resumeSchedule(name: string): Promise<ScheduleDetail>
+  /** Starts its run now, beside its ticks. */
+  runSchedule(name: string): Promise<AnswerOf<Routes['runSchedule']>>
+  /** Its runs go on. */
+  deleteSchedule(name: string): Promise<AnswerOf<Routes['deleteSchedule']>>
   executors(): Promise<AnswerOf<Routes['listExecutors']>['executors']>
   slots(): Promise<AnswerOf<Routes['listSlots']>['slots']>
   slot(key: string): Promise<AnswerOf<Routes['getSlot']>>
@@ -347,6 +367,16 @@ export const connect = (options: ConnectOptions): Client => {
     approvals: (query = {}) => ask('listApprovals', { query }),
     approve: decide('approved'),
     deny: decide('denied'),
+    schedules: async () => (await ask('listSchedules')).schedules,
+    schedule: (name) => ask('getSchedule', { params: { name } }),
+    createSchedule: (schedule) =>
+      tell('createSchedule', { body: { ...schedule, id: schedule.id ?? ids.next('sch') } }),
+    changeSchedule: (name, change) => tell('changeSchedule', { params: { name }, body: change }),
+    pauseSchedule: (name, why) =>
+      tell('pauseSchedule', { params: { name }, body: { why: why ?? null } }),
+    resumeSchedule: (name) => tell('resumeSchedule', { params: { name }, body: {} }),
+    runSchedule: (name) => tell('runSchedule', { params: { name }, body: { id: ids.next('run') } }),
+    deleteSchedule: (name) => ask('deleteSchedule', { params: { name } }),
     executors: async () => (await ask('listExecutors')).executors,
     slots: async () => (await ask('listSlots')).slots,
     slot: (key) => ask('getSlot', { params: { key } }),

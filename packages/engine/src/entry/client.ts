@@ -9,6 +9,8 @@ export type {
   RunDetail,
   RunEvent,
   RunSummary,
+  Schedule,
+  ScheduleDetail,
   StartOptions,
   StartedRun,
 } from '../client/client.ts'

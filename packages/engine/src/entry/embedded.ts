@@ -5,6 +5,7 @@ import type { Client } from '../client/client.ts'
 import { connect } from '../client/client.ts'
 import type { Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
+import { temporaryScratch } from '../executor/scratch.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
@@ -87,6 +88,7 @@ const started = async (
     workflows,
     host: hostname(),
     pid: process.pid,
+    scratch: temporaryScratch(),
     ...(slots ? { slots } : {}),
     ...(labels ? { labels } : {}),
   })

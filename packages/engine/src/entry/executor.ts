@@ -2,6 +2,7 @@
 import type { ExecutorOptions, Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
 import { threadRenewals } from '../executor/renewal-thread.ts'
+import { temporaryScratch } from '../executor/scratch.ts'
 import { httpExecutorPort } from '../client/executor-port.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
@@ -36,6 +37,7 @@ export const remoteExecutor = ({
   }
   return makeExecutor({
     pid: process.pid,
+    scratch: temporaryScratch(),
     ...options,
     port: httpExecutorPort({ url, token: token ?? null, ports }),
     ports,
@@ -44,5 +46,6 @@ export const remoteExecutor = ({
 }
 
 export type { Executor, ExecutorStatus } from '../executor/executor.ts'
+export { systemScratch } from '../executor/scratch.ts'
 export { jsonLog } from '../kernel/log.ts'
 export type { Log } from '../kernel/log.ts'

@@ -1,15 +1,28 @@
-// From a claimed run to its settled job: the run gets its slot, its function is called when its turn has come, and the slot
-// is free when all that it began has settled.
-import type { Room } from '../model/coordinator.ts'
+// From a claimed run to its settled job: the run gets its slot, what it needs is prepared, one synchronous turn decides
+// whether its function is called, and the slot is free when all that it began has settled and its files are gone.
+import type { MarkerKind, Room } from '../model/coordinator.ts'
 import { moveJob } from '../model/job.ts'
+import { launchCheck } from '../model/launch.ts'
 import type { ClaimedRun } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { Core, Drive, Session, Work } from './core.ts'
 import { workflowsOf } from './core.ts'
+import type { Left } from './driver.ts'
+import type { Prepared } from './preparing.ts'
+import { needsPreparation, NOTHING, prepare } from './preparing.ts'
+import { removeFiles } from './removing.ts'
 import { makeDriver } from './run-driver.ts'
 import { handBack, pages, send } from './wire.ts'
 import { callWorkflow } from './workflow-call.ts'
 import { workflowRetry } from './workflow-retry.ts'
+
+/** An attempt that this executor has taken, and the store's clock less this process's monotonic clock. */
+interface Taken {
+  readonly of: Session
+  readonly job: Drive
+  readonly work: Work
+  readonly storeOffset: number
+}
 
 /** Takes a run that a claim brought: it has a slot out of the claim's reservation from this turn on. */
 export const take = (
@@ -32,10 +45,11 @@ export const take = (
   const job = coordinator.admit(room, run, attempt, slotClass, options.ports.time.now())
   const work = workOf(core, of, job, claimed, workflow, storeOffset)
   job.work = work
-  watch(core, job, work, storeOffset)
-  if (!earlier) return launch(core, of, job, work)
+  const taken: Taken = { of, job, work, storeOffset }
+  watch(core, taken)
+  if (!earlier) return begin(core, taken)
   // its earlier attempt here has ended in the store, but that answer may still be on its way: begin when it has left
-  void earlier.work?.driver.settled.then(() => launch(core, of, job, work))
+  void earlier.work?.driver.settled.then(() => begin(core, taken))
 }
 
 const workOf = (
@@ -48,6 +62,8 @@ const workOf = (
 ): Work => {
   const { coordinator, options, turns } = core
   const { slotClass } = job
+  const retryInMs = (error: unknown): number | undefined =>
+    workflowRetry(workflow, claimed, error, options.ports.random.next())
   const driver = makeDriver({
     claimed,
     job,
@@ -58,44 +74,118 @@ const workOf = (
     storeOffset,
     rivals: () => (coordinator.isFull(slotClass) ? workflowsOf(core, [slotClass]) : []),
     maxChainDepth: options.maxChainDepth ?? 50,
-    retryInMs: (error) => workflowRetry(workflow, claimed, error, options.ports.random.next()),
+    retryInMs,
   })
-  return { claimed, workflow, driver }
+  return {
+    claimed,
+    workflow,
+    driver,
+    retryInMs,
+    directory: null,
+    prepared: undefined,
+    timedOut: null,
+  }
 }
 
 /** Its limits of time, and what follows when it has left and when it has settled. */
-const watch = (core: Core, job: Drive, { claimed, driver }: Work, storeOffset: number): void => {
-  const { coordinator, options } = core
-  const { log, time, timers } = options.ports
+const watch = (core: Core, taken: Taken): void => {
+  const { of, job, work, storeOffset } = taken
+  const { claimed, driver } = work
+  const { log, time, timers } = core.options.ports
   const { run, attempt } = claimed
   const cancels: (() => void)[] = []
-  const limit = (
-    at: number | null,
-    reason: 'time_limit' | 'attempt_deadline',
-    note: string,
-  ): void => {
-    if (at === null) return
-    const ms = Math.max(0, at - (time.mono() + storeOffset))
-    cancels.push(timers.after(ms, () => driver.stop(reason, note)))
+  const limit = (at: number | null, passed: () => void): void => {
+    if (at !== null)
+      cancels.push(timers.after(Math.max(0, at - (time.mono() + storeOffset)), passed))
   }
-  limit(claimed.deadline, 'time_limit', 'the run’s total limit has passed')
-  limit(claimed.attemptDeadline, 'attempt_deadline', 'the attempt’s limit has passed')
+  limit(claimed.deadline, () => driver.stop('time_limit', 'the run’s total limit has passed'))
+  limit(claimed.attemptDeadline, () =>
+    work.timedOut
+      ? work.timedOut()
+      : driver.stop('attempt_deadline', 'the attempt’s limit has passed'),
+  )
   void driver.left.then((left) => {
     for (const cancel of cancels) cancel()
     if (left.kind === 'stale') log.info('attempt.stale', { run, attempt })
     if (left.kind === 'dropped') log.info('attempt.dropped', { run, attempt, reason: left.reason })
   })
-  void driver.settled.then(() => {
-    coordinator.settle(job)
-    core.wakePoll?.()
-    core.roomier?.()
-    core.settledOne?.()
+  void driver.settled.then((left) => settle(core, of, job, work, left))
+}
+
+/** Without anything to prepare it is launched in this turn. */
+const begin = (core: Core, taken: Taken): void => {
+  const { of, job, work } = taken
+  // what was told to stop while it waited ends by itself
+  if (job.phase !== 'reserved') return
+  if (!needsPreparation(work.workflow)) return launch(core, taken, NOTHING)
+  void prepare(core, of, job, work).then((prepared) => {
+    if (prepared) launch(core, taken, prepared)
   })
 }
 
-const launch = (core: Core, of: Session, job: Drive, work: Work): void => {
-  if (job.phase !== 'reserved') return
-  moveJob(job, 'launch', 'launching')
-  work.driver.start(() => callWorkflow(core.options, of.answer, work))
-  moveJob(job, 'run', 'running')
+/** The launch check and the call of the function, in one turn. */
+const launch = (core: Core, { of, job, work, storeOffset }: Taken, { context }: Prepared): void => {
+  const { driver, claimed } = work
+  const verdict = launchCheck(job, {
+    holder: !of.over && !of.fenced && !driver.ending,
+    context,
+    now: core.options.ports.time.mono() + storeOffset,
+    deadline: claimed.deadline,
+    attemptDeadline: claimed.attemptDeadline,
+    failedClosed: core.coordinator.failedClosed,
+  })
+  if (verdict.launch) {
+    const isPrepared = job.phase === 'preparing'
+    moveJob(job, 'launch', 'launching')
+    driver.start(() => callWorkflow(core.options, of.answer, work, context))
+    moveJob(job, 'run', 'running')
+    if (isPrepared) driver.says('launched')
+    return
+  }
+  const { because, note } = verdict
+  if (because === 'stale' || because === 'time_limit') driver.stop(because, note)
+  else if (because === 'attempt_deadline') {
+    const late = Object.assign(new Error(note), { code: because })
+    driver.fail(because, late, work.retryInMs(late))
+  } else if (because === 'failed_closed') driver.giveBack(because)
+}
+
+const MARKERS: Readonly<Record<'start' | 'result', MarkerKind>> = {
+  start: 'start_not_saved',
+  result: 'result_not_saved',
+}
+
+/** All that it began has settled: its files go, and with them its slot, unless something stays behind. */
+const settle = (core: Core, of: Session, job: Drive, work: Work, left: Left): void => {
+  const unsaved = left.kind === 'dropped' && left.unsaved ? MARKERS[left.unsaved] : null
+  if (left.kind === 'dropped') {
+    if (unsaved === null) return leave(core, job)
+    leave(core, job, { kind: unsaved, note: left.reason })
+    // the run is handed back, never held by the marker; a claim here does not get it again
+    return void handBack(core, of, work.claimed, unsaved, job.reason)
+  }
+  if (work.directory === null) return leave(core, job)
+  void removeFiles(core, work.directory).then((failure) =>
+    leave(
+      core,
+      job,
+      failure === null ? undefined : { kind: 'preparation_not_removed', note: failure },
+    ),
+  )
+}
+
+const leave = (
+  core: Core,
+  job: Drive,
+  marker?: { readonly kind: MarkerKind; readonly note: string },
+): void => {
+  const { log, time } = core.options.ports
+  const { run, attempt } = job
+  if (marker) log.warn('executor.marked', { run, attempt, ...marker })
+  core.coordinator.settle(job, marker && { ...marker, at: time.now() })
+  // a marker is shown at once, not with the next renewal
+  if (marker) core.session?.renewals.soon()
+  core.wakePoll?.()
+  core.roomier?.()
+  core.settledOne?.()
 }

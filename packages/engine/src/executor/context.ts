@@ -163,6 +163,8 @@ export interface Context {
   ): Promise<{ [K in keyof B]: { readonly winner: K; readonly value: Value<B[K]> } }[keyof B]>
   /** True for runs that reach this place first with the changed code; false for those that passed it before. */
   patched(name: string): boolean
+  /** What `prepare` of the workflow gave for this attempt. */
+  prepared<T = unknown>(): T
   /** Milliseconds on the store's clock as of the last outcome received: the same on replay. */
   now(): number
   /** The same on replay: seeded by run and scope. */
@@ -173,6 +175,16 @@ export interface Context {
   log(message: string, facts?: Facts): void
   /** Shown by the API and the command line; a run has one. */
   progress(done: number, total?: number, note?: string): void
+}
+
+/** What `prepare` of a workflow receives beside the input. */
+export interface Preparation {
+  /** Aborts when the preparation runs into its limit, the run is canceled, or the executor must let go. */
+  readonly signal: AbortSignal
+  readonly run: string
+  readonly attempt: number
+  /** An empty directory of this attempt alone, removed when its work has settled and its end is stored. */
+  readonly directory: string
 }
 
 export interface WorkflowOptions<I, O> {
@@ -202,6 +214,24 @@ export interface WorkflowOptions<I, O> {
   readonly startBy?: Duration
   /** Started when a run ends other than by success, with what is known of it. */
   readonly onEnd?: string | Workflow<never, unknown>
+  /**
+   * Makes what the function needs, for each attempt anew and before it is called: fetched inputs, a checkout, an install.
+   * What it returns is `ctx.prepared()`.
+   */
+  readonly prepare?: (input: I, preparation: Preparation) => unknown
+  /** Limit of the preparation; past it the attempt ends `failed`, reason `prepare_timeout`. Default 10 min. */
+  readonly prepareLimit?: Duration
+  /** Attempts of a run whose preparation fails. Default: two. */
+  readonly prepareRetry?: RetryPolicy
+  /**
+   * A text that stands for what the work is based on, as a revision or the head of a branch. It is captured when the attempt
+   * begins and read again before the function is called and before its result is stored; one that has changed ends the run
+   * `failed`, reason `stale`.
+   */
+  readonly context?: (
+    input: I,
+    reading: { readonly signal: AbortSignal },
+  ) => Promise<string> | string
   /** `rich` also carries Date, Map, Set, BigInt, URL and typed arrays. Default: plain JSON. */
   readonly codec?: 'json' | 'rich'
   /** Executor slot class. Default 'default'. */

@@ -23,6 +23,14 @@ export interface Work {
   readonly claimed: ClaimedRun
   readonly workflow: AnyWorkflow
   readonly driver: Driver
+  /** The workflow's own next try after this error. */
+  readonly retryInMs: (error: unknown) => number | undefined
+  /** Files of its preparation. */
+  directory: string | null
+  /** What its preparation gave. */
+  prepared: unknown
+  /** While it is prepared: ends the attempt by its deadline, without a first reason. */
+  timedOut: (() => void) | null
 }
 
 export interface Session {

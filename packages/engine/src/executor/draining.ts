@@ -16,7 +16,10 @@ export const drain = async (
   const jobs = () => [...coordinator.jobs]
   core.stopping.abort()
   core.wakePoll?.()
-  for (const driver of driversOf(core)) driver.drain()
+  for (const { phase, work } of jobs())
+    // a preparation is no step: what it makes would be thrown away with the hand-back
+    if (phase === 'preparing') work?.driver.stop('shutdown', 'the executor is shutting down')
+    else work?.driver.drain()
   const deadline = time.mono() + drainMs
   const allLeft = Promise.all(driversOf(core).map((driver) => driver.left))
   await within(timers, drainMs, Promise.all([allLeft, polling]))
@@ -29,7 +32,8 @@ export const drain = async (
     })
     for (const { work } of rest) work?.driver.stop('shutdown', 'the executor is shutting down')
   }
-  if (jobs().some((job) => job.bodies > 0)) await within(timers, abortGraceMs, allSettled(core))
+  if (jobs().some((job) => job.bodies > 0 || job.left))
+    await within(timers, abortGraceMs, allSettled(core))
   if (of && !of.over) {
     const unsettled = exiting
       ? []

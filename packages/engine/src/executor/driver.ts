@@ -23,7 +23,12 @@ export type Left =
   /** The fence was lost: another holds the run. */
   | { readonly kind: 'stale' }
   /** Let go without a write: the session is over, or the write could not be made. */
-  | { readonly kind: 'dropped'; readonly reason: string }
+  | {
+      readonly kind: 'dropped'
+      readonly reason: string
+      /** What the store could not keep, where that is why. */
+      readonly unsaved?: 'start' | 'result'
+    }
 
 /** An outcome as the function receives it: JSON texts. */
 export interface Received {
@@ -91,6 +96,8 @@ export interface Driver {
   /** Runs the function; called once. */
   start(run: () => Promise<Returned>): void
   readonly over: boolean
+  /** Its end is on its way to the store, or there. */
+  readonly ending: boolean
 
   // for the verbs
   ask(branch: Branch): void
@@ -116,6 +123,12 @@ export interface Driver {
   append(stream: string, data: string | null): void
 
   // for the executor
+  /** Its function is called when what it needs has been made: that counts as something begun, until `bodySettles`. */
+  preparationBegins(): void
+  /** Records how far the attempt has come before its function is at work. */
+  says(phase: 'preparing' | 'launched'): void
+  /** The attempt is not to begin here: it is handed back for this reason when nothing is at work. */
+  giveBack(reason: string): void
   stop(reason: FirstReason, note: string): void
   drain(): void
   told(directive: Directive, note: string | null): void

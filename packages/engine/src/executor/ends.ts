@@ -28,7 +28,8 @@ export const limitOf = (job: Job): 'time_limit' | 'attempt_deadline' | null =>
 export interface LettingGo {
   readonly draining: boolean
   readonly pausing: boolean
-  readonly misled: boolean
+  /** A reason of this executor's own for handing the run back. */
+  readonly gaveBack: string | null
   readonly rivals: () => readonly string[]
 }
 
@@ -38,7 +39,7 @@ export const letGoEnd = (job: Job, why: LettingGo): EndReport => {
   if (job.reason !== null) return { kind: 'hand_back', reason: job.reason }
   if (why.draining) return { kind: 'hand_back', reason: 'shutdown' }
   if (why.pausing) return { kind: 'hand_back', reason: 'pause' }
-  if (why.misled) return { kind: 'hand_back', reason: 'directive_unreadable' }
+  if (why.gaveBack !== null) return { kind: 'hand_back', reason: why.gaveBack }
   return { kind: 'hand_back', reason: 'chain', toEnd: true, ifWaiting: why.rivals() }
 }
 

@@ -23,6 +23,8 @@ export interface VerbsEnvironment {
   readonly codec: Codec
   /** The step whose body is being called in this turn: its own calls of the context are refused. */
   readonly begun: { step: string | null }
+  /** What the preparation of this attempt gave. */
+  readonly prepared: unknown
   readonly generation: number
   readonly stepRetry: RetryPolicy
   readonly payloadMax: number

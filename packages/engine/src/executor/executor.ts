@@ -9,6 +9,7 @@ import { drain } from './draining.ts'
 import type { ExecutorOptions } from './options.ts'
 import { mustFitBefore } from './options.ts'
 import { poll } from './polling.ts'
+import { recoverFiles } from './removing.ts'
 import { register, watchLease } from './session.ts'
 import type { ExecutorStatus } from './status.ts'
 import { statusOf } from './status.ts'
@@ -61,6 +62,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       if (!isStarting())
         throw new LeaseholdError('draining', 'the executor was stopped while it registered')
       core.state = 'running'
+      void recoverFiles(core)
       watchLease(core)
       polling = poll(core).catch((error: unknown) =>
         core.stopForGood('executor.poll_failed', error),

@@ -6,6 +6,7 @@ import type { ExecutorPort } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { AroundStep } from './environment.ts'
 import type { startRenewals } from './renewals.ts'
+import type { Scratch } from './scratch.ts'
 
 export interface ExecutorOptions {
   readonly port: ExecutorPort
@@ -32,6 +33,8 @@ export interface ExecutorOptions {
   /** Renewals from elsewhere than the main loop, as from a thread of their own. */
   readonly renewals?: typeof startRenewals
   readonly aroundStep?: AroundStep
+  /** Where preparations put their files. Without it they can have none. */
+  readonly scratch?: Scratch
   /** Hears why the executor has stopped by itself: its server will not have it again, or a mistake of our own. */
   readonly onStopped?: (why: Error) => void
 }

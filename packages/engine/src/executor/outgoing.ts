@@ -16,6 +16,9 @@ const STREAM_STRIDE = 1_000_000
 export class Outgoing {
   /** Settle what is due and answer it, though nothing is recorded. */
   looks = false
+  /** The first reason is to be stored, though nothing else is. */
+  saysReason = false
+  phase: 'preparing' | 'launched' | null = null
   readonly #run: string
   readonly #attempt: number
   #count: number
@@ -45,7 +48,9 @@ export class Outgoing {
       this.#waits.length > 0 ||
       this.#closes.length > 0 ||
       this.#state !== null ||
-      this.looks
+      this.looks ||
+      this.saysReason ||
+      this.phase !== null
     )
   }
 
@@ -138,6 +143,7 @@ export class Outgoing {
         ? { look: true }
         : {}),
       ...(firstReason !== null ? { firstReason } : {}),
+      ...(this.phase !== null ? { phase: this.phase } : {}),
       ...(end ? { end } : {}),
     }
     this.#unsent = []
@@ -148,6 +154,8 @@ export class Outgoing {
     this.#shown = null
     this.#items = []
     this.looks = false
+    this.saysReason = false
+    this.phase = null
     return write
   }
 }

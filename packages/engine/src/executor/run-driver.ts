@@ -53,7 +53,7 @@ class RunDriver implements Driver, Ticking {
   #places = 0
   #draining = false
   #pausing = false
-  #misled = false
+  #gaveBack: string | null = null
   #returned = false
   #over: Left | null = null
   #quiet = 0
@@ -100,6 +100,10 @@ class RunDriver implements Driver, Ticking {
 
   get over(): boolean {
     return this.#over !== null
+  }
+
+  get ending(): boolean {
+    return this.#over !== null || this.#end !== null
   }
 
   get replaying(): boolean {
@@ -267,7 +271,7 @@ class RunDriver implements Driver, Ticking {
       this.job.reason !== null ||
       this.#draining ||
       this.#pausing ||
-      this.#misled ||
+      this.#gaveBack !== null ||
       (this.#begins.length > 0 &&
         this.#steps > this.#aloneAt &&
         this.#steps >= this.#options.maxChainDepth &&
@@ -287,7 +291,7 @@ class RunDriver implements Driver, Ticking {
       letGoEnd(this.job, {
         draining: this.#draining,
         pausing: this.#pausing,
-        misled: this.#misled,
+        gaveBack: this.#gaveBack,
         rivals: this.#options.rivals,
       }),
     )
@@ -448,11 +452,32 @@ class RunDriver implements Driver, Ticking {
     })
   }
 
+  preparationBegins(): void {
+    this.job.bodies += 1
+  }
+
+  says(phase: 'preparing' | 'launched'): void {
+    if (this.#over || this.#end) return
+    this.#outgoing.phase = phase
+    void this.#writing.flush()
+  }
+
+  giveBack(reason: string): void {
+    if (this.#over || this.#gaveBack !== null) return
+    this.#gaveBack = reason
+    this.#stir()
+  }
+
   // ── for the executor ─────────────────────────────────────────────────────────────────────────────
 
   stop(reason: FirstReason, note: string): void {
     if (!askToStop(this.job, reason, note)) return
     this.aborting.abort(Object.assign(new Error(note), { name: 'AbortError', reason }))
+    // what has no body at work ends at once, and its reason with it; a lost lease can store nothing
+    if (this.job.bodies > 0 && !this.job.saved && reason !== 'lease_lost') {
+      this.#outgoing.saysReason = true
+      void this.#writing.flush()
+    }
     this.#stir()
   }
 
@@ -463,14 +488,18 @@ class RunDriver implements Driver, Ticking {
 
   told(directive: Directive, note: string | null): void {
     if (this.#over) return
-    if (directive === 'cancel') return this.stop('canceled', note ?? 'canceled')
+    if (directive === 'cancel') {
+      // the store has told it: there is nothing to save
+      if (this.job.reason === null) this.job.saved = true
+      return this.stop('canceled', note ?? 'canceled')
+    }
     if (directive === 'pause') this.#pausing = true
     else if (directive === 'waits') this.#outgoing.looks = true
     else {
       // what it was told cannot be followed, so it is not to go on: somebody else may know better
       const { run, attempt } = this.claimed
       this.#options.ports.log.warn('directive.unreadable', { run, attempt, directive })
-      this.#misled = true
+      this.#gaveBack = 'directive_unreadable'
     }
     this.#stir()
   }

@@ -178,6 +178,10 @@ class RunContext implements Context {
     return this.#scope.env.driver.mark(`${this.#scope.keyFor(name, 'patched')}?`, 'patch')
   }
 
+  prepared<T>(): T {
+    return this.#scope.env.prepared as T
+  }
+
   now(): number {
     return this.#scope.env.driver.now()
   }
@@ -232,6 +236,7 @@ const OTHERS = [
   'setState',
   'patched',
   'now',
+  'prepared',
   'random',
   'uuid',
   'log',

@@ -2,6 +2,7 @@
 import { Fault, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
+import type { FirstReason } from '../model/attempt.ts'
 import type { AttemptWrite, Entry, WriteAnswer } from '../model/work.ts'
 import type { Core, Session } from './core.ts'
 import { FIRST_RETRY_MS, LAST_RETRY_MS } from './core.ts'
@@ -58,10 +59,17 @@ export const handBack = async (
   of: Session,
   { run, attempt }: { run: string; attempt: number },
   reason: string,
+  firstReason: FirstReason | null = null,
 ): Promise<void> => {
   const { port, ports } = core.options
   try {
-    await port.write(of.id, { run, attempt, entries: [], end: { kind: 'hand_back', reason } })
+    await port.write(of.id, {
+      run,
+      attempt,
+      entries: [],
+      ...(firstReason === null ? {} : { firstReason }),
+      end: { kind: 'hand_back', reason },
+    })
   } catch (error) {
     if (error instanceof Fault && error.detail['unknownCall'] === true) {
       if (!core.warnedUnknownCall) ports.log.warn('hand_back.unknown', { run, attempt, error })

@@ -1,18 +1,23 @@
 // Calls a workflow's function with its input checked, and checks what it returns.
+import { changed } from '../model/launch.ts'
 import type { RegisterOk } from '../model/work.ts'
 import { codecOf } from './codec.ts'
 import type { Work } from './core.ts'
 import type { Returned } from './driver.ts'
 import type { ExecutorOptions } from './options.ts'
 import { payloadOf } from './payload.ts'
+import type { Prepared } from './preparing.ts'
+import { contextOf } from './preparing.ts'
 import { checked } from './schema.ts'
 import { Continuation, makeContext } from './verbs.ts'
 
 export const callWorkflow = async (
   { aroundStep, ports }: ExecutorOptions,
   { generation, limits }: RegisterOk,
-  { claimed, driver, workflow }: Work,
+  work: Work,
+  context: Prepared['context'],
 ): Promise<Returned> => {
+  const { claimed, driver, workflow } = work
   const codec = codecOf(workflow.options.codec)
   const input: unknown = await checked(
     workflow.options.input,
@@ -28,6 +33,7 @@ export const callWorkflow = async (
     ports,
     codec,
     begun: { step: null },
+    prepared: work.prepared,
     generation,
     stepRetry: workflow.options.stepRetry ?? {},
     payloadMax: limits.payloadMax,
@@ -37,6 +43,8 @@ export const callWorkflow = async (
   const value: unknown = await workflow.handler(ctx, input)
   // the attempt has ended meanwhile: what comes back now is not its result, and is not even looked at (EX-12)
   if (driver.over) return { kind: 'value', output: null }
+  if (context && !(await isCurrent(work, input, context.captured)))
+    return { kind: 'value', output: null }
   if (value instanceof Continuation)
     return { kind: 'continue', input: value.input, runId: ports.ids.next('run') }
   const what = `the result of ${workflow.name}`
@@ -44,4 +52,16 @@ export const callWorkflow = async (
     ? await checked(workflow.options.output, value, what, 'invalid_output')
     : value
   return { kind: 'value', output: payloadOf(codec, typed, limits.payloadMax, what) }
+}
+
+/** Whether the context is what was captured; where it is not, the attempt ends `stale` and what came of it is no result. */
+const isCurrent = async (
+  { driver, workflow }: Work,
+  input: unknown,
+  captured: string,
+): Promise<boolean> => {
+  const current = (await contextOf(workflow, input, driver.signal)) ?? captured
+  if (current === captured) return true
+  driver.stop('stale', changed(captured, current))
+  return false
 }

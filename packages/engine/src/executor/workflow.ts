@@ -27,8 +27,10 @@ export const workflow = <I = unknown, O = unknown>(
   const faults = [
     ...retryFaults(full.retry ?? {}, 'retry'),
     ...retryFaults(full.stepRetry ?? {}, 'stepRetry'),
+    ...retryFaults(full.prepareRetry ?? {}, 'prepareRetry'),
   ]
   if (faults.length > 0) throw new LeaseholdError('invalid_config', `${name}: ${faults.join('; ')}`)
+  if (full.prepareLimit !== undefined) milliseconds(full.prepareLimit, `prepareLimit of ${name}`)
   const definition: Definition = {
     workflow: name,
     version,

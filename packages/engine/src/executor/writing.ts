@@ -1,7 +1,9 @@
 // The writes of one attempt: one is in flight at a time, and whatever is ready joins the next. It hears what the store
 // answers, and knows when the attempt has ended by it.
+import { Fault } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Job } from '../model/job.ts'
+import { askToStop } from '../model/job.ts'
 import type {
   AttemptWrite,
   Directive,
@@ -86,7 +88,7 @@ export class Writing {
         answer = await this.#write(write)
       } catch (error) {
         answerAll(waiting, false)
-        leave({ kind: 'dropped', reason: messageOf(error) })
+        this.#unsaved(write, error)
         return
       }
       if (isOver()) return answerAll(waiting, false)
@@ -96,7 +98,7 @@ export class Writing {
         continue
       }
       if (answer.ended !== null) {
-        this.#job.saved = write.firstReason !== undefined
+        if (write.firstReason) this.#job.saved = true
         answerAll(waiting, false)
         leave({ kind: 'ended', status: answer.ended })
         return
@@ -109,6 +111,7 @@ export class Writing {
 
   #goesOn(write: AttemptWrite, answer: WriteOk, waiting: ((stored: boolean) => void)[]): void {
     const { setEnd, alone, noteWait, told } = this.#of
+    if (write.firstReason) this.#job.saved = true
     // the suspend found one of its waits satisfied: the attempt goes on
     if (write.end?.kind === 'suspend') setEnd(null)
     // nobody waits for the slot: the chain goes on
@@ -121,13 +124,27 @@ export class Writing {
     if (answer.directive !== null) told(answer.directive, answer.note)
   }
 
+  /** The store cannot take the write, and no repeat will mend that. Without a session there is nothing left to save. */
+  #unsaved(write: AttemptWrite, error: unknown): void {
+    const reason = messageOf(error)
+    const { leave } = this.#of
+    if (!(error instanceof Fault)) return leave({ kind: 'dropped', reason })
+    if (write.phase === 'launched') {
+      askToStop(this.#job, 'capture_failure', `that it began could not be stored: ${reason}`)
+      return leave({ kind: 'dropped', reason, unsaved: 'start' })
+    }
+    const isResult =
+      write.end?.kind === 'complete' || write.end?.kind === 'continue' || write.end?.kind === 'fail'
+    leave({ kind: 'dropped', reason, ...(isResult ? { unsaved: 'result' as const } : {}) })
+  }
+
   #refused(answer: Refused): void {
     const { end, setEnd, leave } = this.#of
     if (answer.code === 'stale_attempt' || answer.code === 'not_found')
       return leave({ kind: 'stale' })
     const last = end()
     if (last?.kind === 'fail' && last.reason === 'result_unsaveable')
-      return leave({ kind: 'dropped', reason: answer.message })
+      return leave({ kind: 'dropped', reason: answer.message, unsaved: 'result' })
     this.#outgoing.dropRefused()
     setEnd(refusedEnd(answer))
   }

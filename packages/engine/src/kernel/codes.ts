@@ -296,6 +296,12 @@ const table = {
     what: 'A step ran into its limit.',
     todo: 'Raise the limit or make the step shorter.',
   },
+  prepare_timeout: {
+    kind: 'failure',
+    status: 408,
+    what: 'A preparation ran into its limit.',
+    todo: 'Raise prepareLimit or make the preparation shorter.',
+  },
   unawaited_step: {
     kind: 'failure',
     status: 422,

@@ -8,6 +8,10 @@ export const keyedHash = (key: string, text: string): string =>
 export const checksum = (text: string): string =>
   createHash('sha256').update(text, 'utf8').digest('hex')
 
+/** The bytes of the same. */
+export const digest = (text: string): Uint8Array =>
+  createHash('sha256').update(text, 'utf8').digest()
+
 /** Whether two texts are equal, in a time that does not tell where they differ. */
 export const sameText = (a: string, b: string): boolean =>
   timingSafeEqual(Buffer.from(checksum(a)), Buffer.from(checksum(b)))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { mintIds } from './ids.ts'
+import { idOf, mintIds } from './ids.ts'
 import { seededRandom } from './random.ts'
 import type { Time } from './time.ts'
 
@@ -47,4 +47,14 @@ describe('RUN-18 ids', () => {
     }
     expect(made()).toEqual(made())
   })
+})
+
+it('RAIL-16 an id that follows from an instant and a text is the same each time, and sorts by the instant', () => {
+  const at = Date.UTC(2026, 0, 1)
+  expect(idOf('run', at, 'sch_1/1')).toBe(idOf('run', at, 'sch_1/1'))
+  expect(idOf('run', at, 'sch_1/1')).not.toBe(idOf('run', at, 'sch_2/1'))
+  expect(idOf('run', at, 'sch_1/1')).toHaveLength(
+    mintIds({ now: () => at, mono: () => 0 }, seededRandom(1)).next('run').length,
+  )
+  expect(idOf('run', at, 'b') < idOf('run', at + 1, 'a')).toBe(true)
 })

@@ -44,6 +44,8 @@ export interface Applied {
     deciders: readonly string[]
     deadline: number
   }[]
+  /** What is noted of the attempt while it goes on: once, however often the write is repeated. */
+  readonly notes: readonly { readonly kind: string; readonly data: string }[]
   readonly children: readonly Planned[]
   readonly successor: Planned | null
   readonly output: string | null
@@ -89,6 +91,7 @@ export const isPlain = (write: AttemptWrite): boolean =>
   write.stream === undefined &&
   write.look !== true &&
   (write.firstReason ?? null) === null &&
+  write.phase === undefined &&
   write.entries.every(
     ({ n, kind }, i) =>
       (kind === 'step' || kind === 'local' || kind === 'patch') &&
@@ -276,6 +279,7 @@ export const applyWrite = (
       read,
       released,
       approvals,
+      notes: after.end === null ? notesOf(run, write) : [],
       children,
       successor,
       output: terminal && last.status === 'succeeded' ? own : null,
@@ -300,6 +304,19 @@ export const applyWrite = (
       },
     },
   }
+}
+
+/** A phase is refused to a run that is being canceled: the store's cancel was first. A first reason is kept beside it. */
+const notesOf = (run: Run, { phase, firstReason }: AttemptWrite): Applied['notes'] => {
+  const { attempt } = run
+  return [
+    ...(phase !== undefined && run.status === 'running'
+      ? [{ kind: `attempt.${phase}`, data: JSON.stringify({ attempt }) }]
+      : []),
+    ...(firstReason
+      ? [{ kind: 'attempt.stopping', data: JSON.stringify({ attempt, firstReason }) }]
+      : []),
+  ]
 }
 
 const reasonOf = (write: AttemptWrite): string | null => {

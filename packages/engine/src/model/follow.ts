@@ -6,6 +6,7 @@ export const noticeKinds = [
   'start_refused',
   'on_end_not_started',
   'on_end_failed',
+  'tick_refused',
   'order_set_aside',
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]

@@ -48,6 +48,8 @@ export interface Settings {
   readonly retentionMs: number
   /** How long after it could have begun an unclaimed run becomes a notice. */
   readonly startOverdueMs: number
+  /** How late a schedule’s tick may be fired before it counts as missed. */
+  readonly missedAfterMs: number
 }
 
 /** The settings where nobody says otherwise. */
@@ -77,6 +79,7 @@ export const defaults: Settings = {
   commandMs: 86_400_000,
   retentionMs: 30 * 86_400_000,
   startOverdueMs: 600_000,
+  missedAfterMs: 60_000,
 }
 
 const PERIODS = ['leaseMs', 'renewMs', 'sweepMs', 'pollMs'] as const

@@ -113,6 +113,8 @@ export interface AttemptWrite {
     readonly data: string | null
   }[]
   readonly firstReason?: FirstReason | null
+  /** Where the attempt has come to before its function runs; recorded once, and not of a run that is being canceled. */
+  readonly phase?: 'preparing' | 'launched'
   /** Settle what is due and answer it, though nothing is recorded. */
   readonly look?: boolean
   readonly end?: EndReport

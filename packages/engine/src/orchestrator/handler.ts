@@ -17,6 +17,7 @@ import { ACTOR_HEADER, KEY_HEADER, REPLAYED_HEADER, routes } from '../protocol/r
 import { executorAnswers } from './answer-executors.ts'
 import { operationsAnswers } from './answer-operations.ts'
 import { runAnswers } from './answer-runs.ts'
+import { scheduleAnswers } from './answer-schedules.ts'
 import type { AnswersTo, Asked, Shared } from './answers.ts'
 import type { Command, Transition } from './commands.ts'
 import { doOnce } from './commands.ts'
@@ -71,6 +72,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
   }
   const answers: AnswersTo<RouteName> = {
     ...runAnswers(shared),
+    ...scheduleAnswers(shared),
     ...operationsAnswers(shared),
     ...executorAnswers(shared),
   }

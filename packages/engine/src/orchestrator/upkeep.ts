@@ -2,7 +2,8 @@
 import { admitWaiting } from '../maintenance/admit-waiting.ts'
 import { applyOrders } from '../maintenance/apply-orders.ts'
 import { enforceTimeLimits } from '../maintenance/enforce-limits.ts'
-import type { Loop, Upkeep } from '../maintenance/loop.ts'
+import { fireSchedules, forgetOldTicks } from '../maintenance/fire-schedules.ts'
+import type { Loop, Sweep, Upkeep } from '../maintenance/loop.ts'
 import { startLoop } from '../maintenance/loop.ts'
 import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
@@ -10,11 +11,13 @@ import { noticeOverdueStarts } from '../maintenance/notice-overdue.ts'
 import { makeRecorder } from '../maintenance/record.ts'
 import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
+import { everyTurn, startTurns } from '../maintenance/turns.ts'
 import { wakeDue } from '../maintenance/wake-due.ts'
 import { servedLanes } from '../queries/lines.ts'
 import { ask } from '../store/sql.ts'
 import { storeAnswers } from '../store/tables/views.ts'
 import { raiseLanes } from '../transitions/raise-lanes.ts'
+import { calendar } from './calendar.ts'
 import type { Engine } from './engine.ts'
 
 export interface Loops {
@@ -22,16 +25,22 @@ export interface Loops {
   stop(): Promise<void>
 }
 
-/** `manual` loops pass only when `once` is called: for tests that own the clock. */
-export const startLoops = (engine: Engine, manual = false): Loops => {
+/**
+ * `manual` loops pass only when `once` is called: for tests that own the clock. `self` names this process among those of one
+ * database, which take turns.
+ */
+export const startLoops = (engine: Engine, self: string, manual = false): Loops => {
   const { sweepMs } = engine.settings
   const upkeep = sweeping(engine)
   const opened = engine.store.kind === 'postgres' ? engine.opened : null
   const recorder = makeRecorder(upkeep, manual)
+  let turns = everyTurn
+  const sweep = (each: Sweep): Loop =>
+    startLoop(each, upkeep, recorder.add, { manual, mine: () => turns.mine(each.name) })
   const line = admitWaiting()
-  const admit = startLoop(line, upkeep, recorder.add, manual)
-  const orders = startLoop(applyOrders(), upkeep, recorder.add, manual)
-  const wake = startLoop(wakeDue, upkeep, recorder.add, manual)
+  const admit = sweep(line)
+  const orders = sweep(applyOrders())
+  const wake = sweep(wakeDue)
   /** The poll: what no wake-up told of is found within a second. */
   const poll = startLoop(
     {
@@ -48,20 +57,30 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     },
     upkeep,
     recorder.add,
-    manual,
+    { manual },
   )
   const all = [
     admit,
     orders,
     wake,
     poll,
-    startLoop(reapSessions(sweepMs, opened), upkeep, recorder.add, manual),
-    startLoop(enforceTimeLimits(sweepMs), upkeep, recorder.add, manual),
-    startLoop(reconcileFamilies(sweepMs), upkeep, recorder.add, manual),
-    startLoop(parkUnserved(sweepMs), upkeep, recorder.add, manual),
-    startLoop(noticeOverdueStarts(sweepMs), upkeep, recorder.add, manual),
-    startLoop(pruneEnded(), upkeep, recorder.add, manual),
+    sweep(reapSessions(sweepMs, opened)),
+    sweep(enforceTimeLimits(sweepMs)),
+    sweep(reconcileFamilies(sweepMs)),
+    sweep(parkUnserved(sweepMs)),
+    sweep(noticeOverdueStarts(sweepMs)),
+    sweep(fireSchedules(calendar)),
+    sweep(pruneEnded()),
+    sweep(forgetOldTicks),
   ]
+  if (engine.store.kind === 'postgres' && !manual)
+    turns = startTurns(
+      upkeep,
+      // each looks for what its own executors wait for
+      all.filter((loop) => loop !== poll).map(({ name }) => name),
+      self,
+      (name) => all.find((loop) => loop.name === name)?.look(),
+    )
   engine.onWanted((what, keys, at) => {
     if (what === 'admit') {
       line.want(keys)
@@ -73,6 +92,7 @@ export const startLoops = (engine: Engine, manual = false): Loops => {
     all,
     async stop() {
       await Promise.all(all.map((loop) => loop.stop()))
+      await turns.stop()
       await recorder.flush()
     },
   }

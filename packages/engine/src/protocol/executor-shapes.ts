@@ -148,6 +148,7 @@ export const attemptWrite = z
     progress: someJson.exactOptional(),
     stream: z.array(z.object({ stream: name, seq: whole, data: jsonText })).exactOptional(),
     firstReason: z.enum(firstReasons).nullable().exactOptional(),
+    phase: z.enum(['preparing', 'launched']).exactOptional(),
     look: z.boolean().exactOptional(),
     end: end.exactOptional(),
   })

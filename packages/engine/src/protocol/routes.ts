@@ -3,8 +3,9 @@ import { executorRoutes } from './executor-routes.ts'
 import { operationsRoutes } from './operations-routes.ts'
 import type { Route } from './route.ts'
 import { runRoutes } from './run-routes.ts'
+import { scheduleRoutes } from './schedule-routes.ts'
 
-export const routes = { ...runRoutes, ...operationsRoutes, ...executorRoutes }
+export const routes = { ...runRoutes, ...scheduleRoutes, ...operationsRoutes, ...executorRoutes }
 
 export type Routes = typeof routes
 export type RouteName = keyof Routes

@@ -15,6 +15,7 @@ import type { Settings } from '../model/settings.ts'
 import type { Entry, ExecutorPort } from '../model/work.ts'
 import type { Executor, ExecutorOptions } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
+import { temporaryScratch } from '../executor/scratch.ts'
 import type { AnyWorkflow, Workflow } from '../executor/context.ts'
 import type { Engine } from '../orchestrator/engine.ts'
 import { openOnSqlite } from '../orchestrator/open.ts'
@@ -180,6 +181,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       ports: { ...ports, timers },
       workflows: options.workflows,
       claimWaitMs: FOREVER,
+      scratch: temporaryScratch(),
       ...options.executor,
       aroundStep: async (step, body) => {
         const name = `${step.run} ${step.key}`

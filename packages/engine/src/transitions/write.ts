@@ -26,6 +26,7 @@ import {
   endedAttempts,
   insertAttempts,
   insertEvents,
+  insertEventsOnce,
   insertSteps,
   insertStreamItems,
 } from '../store/tables/journal.ts'
@@ -276,6 +277,18 @@ function* store(
     if (successor.run.status === 'queued') wakes(follow, { lane: successor.run.lane, ...FRONT })
     else for (const limit of successor.limits) follow.admit.add(limit.key)
   }
+  add(
+    all.flatMap(({ before, notes }) =>
+      notes.map((note, seq) => ({
+        run: before.id,
+        rev: rev(before.id),
+        seq,
+        actor: null,
+        ...note,
+      })),
+    ),
+    insertEventsOnce,
+  )
   add(declaredLimits([...born, ...all.flatMap(({ successor }) => successor ?? [])]), ensureLimits)
   const lanes = [...born, ...all.flatMap(({ successor }) => (successor ? [successor] : []))].map(
     ({ run }) => run,

@@ -211,9 +211,12 @@ describe('EX-09 first reasons', () => {
         return one.opened
       }),
     )
-    const { executor } = executorOn(t, { workflows: [w], drainMs: 100 })
+    const x = executorOn(t, { workflows: [w], drainMs: 100 })
+    const { executor } = x
     await executor.start()
     const id = await t.start('w')
+    await advance(t, 100)
+    x.cut.write = 'before'
     await advance(t, 5_000)
     expect(only([...executor.status().jobs])).toMatchObject({
       run: id,
@@ -225,6 +228,13 @@ describe('EX-09 first reasons', () => {
     await t.engine.cancel({ run: id, by: 'ana', reason: null })
     await advance(t, 0)
     expect(only([...executor.status().jobs])['firstReason']).toBe('time_limit')
+    // saved as soon as the store can be reached, while the body is still at work
+    x.cut.write = undefined
+    await advance(t, 2_500)
+    expect(only([...executor.status().jobs])).toMatchObject({ saved: true, bodies: 1 })
+    expect(t.sql(`select data from events where kind = 'attempt.stopping'`)).toEqual([
+      { data: JSON.stringify({ attempt: 1, firstReason: 'time_limit' }) },
+    ])
     settle[0]?.fail(new Error('my own'))
     await advance(t, 0)
     expect(only(t.sql('select first_reason from attempts'))['first_reason']).toBe('time_limit')

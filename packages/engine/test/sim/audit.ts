@@ -80,6 +80,16 @@ const AUDITS: readonly (readonly [rule: string, what: string, sql: string])[] = 
     `select g.run from signals g join runs r on r.id = g.run where r.reason = 'continued' and g.read_at is null`,
   ],
   ['S7', 'an order is left', `select id from orders`],
+  [
+    'EX-09',
+    'a later reason to stop is stored in place of the first',
+    `select e.run from events e join attempts a on a.run = e.run and a.attempt = json_extract(e.data, '$.attempt') where e.kind = 'attempt.stopping' and a.first_reason is not null and a.first_reason <> json_extract(e.data, '$.firstReason')`,
+  ],
+  [
+    'EX-09',
+    'two first reasons of one attempt are stored',
+    `select run from events where kind = 'attempt.stopping' group by run, json_extract(data, '$.attempt') having count(*) > 1`,
+  ],
 ]
 
 export const audit = (

@@ -1,6 +1,6 @@
 // The real executor in a world: the same programs, written as workflows, and nothing of it replaced but its ports.
 import { LeaseholdError } from '../../src/kernel/errors.ts'
-import type { AnyWorkflow, Context } from '../../src/executor/context.ts'
+import type { AnyWorkflow, Context, Preparation } from '../../src/executor/context.ts'
 import type { Executor } from '../../src/executor/executor.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
 import { workflow } from '../../src/executor/workflow.ts'
@@ -25,7 +25,9 @@ export class RealExecutor implements Driver {
     this.#executor = makeExecutor({
       port,
       ports: node.ports,
-      workflows: workflowsFor(world, node, setup, hooks),
+      workflows: workflowsFor(world, node, setup, hooks, () =>
+        this.#executor.status().slots.reduce((sum, { used }) => sum + used, 0),
+      ),
       slots: { default: setup.capacity },
       host: node.name,
       drainMs: 300,
@@ -79,8 +81,28 @@ export class RealExecutor implements Driver {
   }
 }
 
-const workflowsFor = (world: World, node: Node, setup: Setup, hooks: Hooks): AnyWorkflow[] => {
+const workflowsFor = (
+  world: World,
+  node: Node,
+  setup: Setup,
+  hooks: Hooks,
+  slotsUsed: () => number,
+): AnyWorkflow[] => {
   const all = new Map<string, AnyWorkflow>()
+  const atWork = new Map<string, number>()
+  // what a run has begun holds its slot until it has settled, whatever became of its attempt (EX-10)
+  const work = async (run: string, ms: number): Promise<void> => {
+    atWork.set(run, (atWork.get(run) ?? 0) + 1)
+    await world.sleep(node, ms)
+    if (atWork.size > slotsUsed())
+      world.violate(
+        'EX-10',
+        `${node.name} works on ${[...atWork.keys()].join(', ')} in ${slotsUsed()} slots`,
+      )
+    const left = (atWork.get(run) ?? 1) - 1
+    if (left === 0) atWork.delete(run)
+    else atWork.set(run, left)
+  }
   for (const program of setup.programs) {
     const { attemptLimitMs, totalLimitMs, startByMs } = definitionFor(program)
     const made = workflow<Input, unknown>(
@@ -92,12 +114,16 @@ const workflowsFor = (world: World, node: Node, setup: Setup, hooks: Hooks): Any
         ...(totalLimitMs === null ? {} : { totalLimit: totalLimitMs }),
         ...(startByMs === null ? {} : { startBy: startByMs }),
         ...(program.onEnd === undefined ? {} : { onEnd: program.onEnd }),
+        // every other program needs something first, which hears no signal
+        ...(program.name.length % 2 === 0
+          ? { prepare: (_input: Input, { run }: Preparation) => work(run, 30) }
+          : {}),
       },
       async (ctx, given) => {
         const input = given ?? {}
         const results: [string, unknown][] = []
         for (const op of program.ops(input))
-          await perform(ctx, op, results, { world, node, hooks, all })
+          await perform(ctx, op, results, { world, node, hooks, all, work })
         const next = program.next?.(input) ?? null
         return next === null ? results : ctx.continueAs(next)
       },
@@ -111,6 +137,7 @@ interface Around {
   readonly world: World
   readonly node: Node
   readonly hooks: Hooks
+  readonly work: (run: string, ms: number) => Promise<void>
   readonly all: ReadonlyMap<string, AnyWorkflow>
 }
 
@@ -120,11 +147,11 @@ const perform = async (
   results: [string, unknown][],
   around: Around,
 ): Promise<void> => {
-  const { world, node, hooks, all } = around
+  const { hooks, all, work } = around
   const { run, attempt } = ctx.info
   const body = async (key: string, ms: number): Promise<unknown> => {
     hooks.body(run, attempt, key)
-    await world.sleep(node, ms)
+    await work(run, ms)
     return JSON.parse(outputOf(run, key)) as unknown
   }
   const child = (name: string): AnyWorkflow => {

@@ -1,9 +1,11 @@
 // `leasehold dev`: server and executor in one process, for work at the desk. The store is a file of its own, so what was
 // running goes on after a restart.
 import { hostname } from 'node:os'
+import { resolve } from 'node:path'
 import type { AnyWorkflow } from '../../executor/context.ts'
 import type { Executor } from '../../executor/executor.ts'
 import { makeExecutor } from '../../executor/executor.ts'
+import { systemScratch } from '../../executor/scratch.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
 import type { Ports } from '../../kernel/ports.ts'
 import { systemPorts } from '../../kernel/ports.ts'
@@ -73,6 +75,7 @@ const working = async (
     pid: process.pid,
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
+    scratch: systemScratch(resolve(config.scratch)),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
   })
   await executor.start()

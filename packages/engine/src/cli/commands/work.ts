@@ -1,11 +1,13 @@
 // `leasehold work`: an executor over HTTP. It waits for its server, drives what it claims, and when it is told to stop
 // lets steps finish and hands its runs back.
 import { hostname } from 'node:os'
+import { resolve } from 'node:path'
 import { httpExecutorPort } from '../../client/executor-port.ts'
 import { makeExecutor } from '../../executor/executor.ts'
 import type { Executor } from '../../executor/executor.ts'
 import { failureOf } from '../../executor/failure.ts'
 import { threadRenewals } from '../../executor/renewal-thread.ts'
+import { systemScratch } from '../../executor/scratch.ts'
 import { codes } from '../../kernel/codes.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
 import type { Ports } from '../../kernel/ports.ts'
@@ -37,6 +39,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     pid: process.pid,
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
+    scratch: systemScratch(resolve(sources.cwd, config.scratch)),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
     renewals: threadRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
     onStopped: (error) => {

@@ -159,6 +159,19 @@ const insertEvent = sql<{ run: string }>(
 export const insertEvents = (events: readonly Omit<EventRow, 'at'>[]): Statement<{ run: string }> =>
   statement(insertEvent, rows(events))
 
+const insertEventOnce = sql<{ run: string }>(
+  'events.insert_once',
+  `insert into events (run, rev, seq, at, kind, actor, data)
+   select b.run, b.rev, b.seq, {now}, b.kind, b.actor, b.data
+     from {rows $1 as b: run text, rev bigint, seq int, kind text, actor text, data text}
+    where not exists (select 1 from events e where e.run = b.run and e.kind = b.kind and e.data = b.data)
+       on conflict do nothing returning run`,
+)
+/** Notes what an attempt says of itself; a repeat of the same words is not noted again. */
+export const insertEventsOnce = (
+  events: readonly Omit<EventRow, 'at'>[],
+): Statement<{ run: string }> => statement(insertEventOnce, rows(events))
+
 const eventsAfter = sql<EventRow>(
   'events.after',
   `select e.run, e.rev, e.seq, e.at, e.kind, e.actor, e.data from events e where e.run = $1 and e.rev > $2 order by e.rev, e.seq`,

@@ -443,4 +443,22 @@ export const bugs: readonly Bug[] = [
     '',
     'RUN-26 a race leaves the retry of its loser open',
   ),
+  bug(
+    'slot-freed-early',
+    'model/job.ts',
+    'job.left && job.bodies === 0',
+    'job.left',
+    'EX-10 a slot is free when its attempt has left, though a body is at work',
+  ),
+  bug(
+    'reservation-kept',
+    'executor/polling.ts',
+    `      coordinator.release(room)
+      continue
+`,
+    `      if (answer.runs.length > 0) coordinator.release(room)
+      continue
+`,
+    'EX-03 a claim that brings nothing keeps what it reserved',
+  ),
 ]
