@@ -94,7 +94,13 @@ const table = {
     what: 'This actor may not do this.',
     todo: 'Ask one of those whom the answer names.',
   },
-  not_paused: { kind: 'refusal', status: 409, what: 'The run is not paused.', todo: 'Nothing.' },
+  not_paused: { kind: 'refusal', status: 409, what: 'It is not paused.', todo: 'Nothing.' },
+  schedule_exists: {
+    kind: 'refusal',
+    status: 409,
+    what: 'Another schedule has this name.',
+    todo: 'Update that schedule, or choose another name.',
+  },
   not_held: {
     kind: 'refusal',
     status: 409,

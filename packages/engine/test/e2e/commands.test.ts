@@ -86,6 +86,46 @@ test('OPS-03 notices are listed, page by page, as words and as JSON; a cursor th
   expect(cut.err).toContain('is not one that this list gave')
 })
 
+test('RAIL-16 schedules are made, shown, changed, paused, fired by hand and deleted, as words and as JSON', async () => {
+  const { call, json, client } = await running()
+  expect((await call('schedules')).err).toContain('there is no schedule')
+  const made = await call(
+    'schedules',
+    'create',
+    'nightly',
+    '--cron',
+    '30 2 * * *',
+    '--zone',
+    'Europe/Berlin',
+    '--workflow',
+    'greet',
+    '--input',
+    '{"name":"Ann"}',
+    '--overlap',
+    'skip',
+  )
+  expect(made.code).toBe(0)
+  expect(made.out.match(/02:30:00 GMT\+[12]/g)).toHaveLength(11)
+  expect(await json('schedules')).toMatchObject({ schedules: [{ name: 'nightly' }] })
+  expect(await json('schedules', 'show', 'nightly')).toMatchObject({
+    schedule: { zone: 'Europe/Berlin', missed: 'one', overlap: 'skip', input: { name: 'Ann' } },
+    next: expect.any(Array) as unknown,
+    ticks: [],
+  })
+  expect(await json('schedules', 'update', 'nightly', '--missed', 'all')).toMatchObject({
+    schedule: { missed: 'all', cron: '30 2 * * *' },
+  })
+  expect((await call('schedules', 'pause', 'nightly', '--reason', 'noise')).out).toContain('noise')
+  expect((await call('schedules', 'resume', 'nightly')).code).toBe(0)
+  expect((await call('schedules', 'resume', 'nightly')).code).toBe(4)
+  const { run } = (await json('schedules', 'run-now', 'nightly')) as { run: string }
+  expect(await client.result(run)).toMatchObject({ status: 'succeeded', output: 'Hello, Ann!' })
+  expect((await call('schedules', 'create', 'nightly', '--cron', '* * * * *')).code).toBe(2)
+  expect((await call('schedules', 'pause', 'nobody')).code).toBe(3)
+  expect((await call('schedules', 'frob', 'nightly')).code).toBe(2)
+  expect((await call('schedules', 'delete', 'nightly')).out).toBe('nightly deleted\n')
+})
+
 test('RUN-21 orders that were set aside: an empty list is said so, and one is named with what becomes of it', async () => {
   const { call, json } = await running()
   expect((await call('orders')).err).toContain('no order is set aside')

@@ -80,6 +80,8 @@ const TABLES = [
   'notices',
   'events',
   'streams',
+  'schedules',
+  'ticks',
 ]
 
 /** Everything that the store has, to be compared. */
