@@ -418,6 +418,12 @@ CREATE INDEX ticks_open on ticks (schedule) where open = 1;
 
 CREATE INDEX ticks_waiting on ticks (schedule, tick, id) where outcome = 'waiting';
 
+CREATE TABLE turns (
+  sweep text primary key,
+  holder text not null,
+  until bigint not null
+);
+
 CREATE TABLE waits (
   run text not null,
   key text not null,

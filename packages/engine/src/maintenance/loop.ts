@@ -39,6 +39,8 @@ export interface Sweep {
   readonly name: string
   readonly intervalMs: number
   pass(upkeep: Upkeep): Promise<Pass>
+  /** What it must have seen for its own turn is looked at also in those of others. */
+  watch?(upkeep: Upkeep): Promise<void>
 }
 
 /**
@@ -61,8 +63,10 @@ const FIRST_AGAIN_MS = 20
 
 export interface Loop {
   readonly name: string
-  /** A pass as soon as none is running. */
+  /** A pass as soon as none is running, whosever turn it is: there is something to do. */
   soon(): void
+  /** A pass as soon as none is running, if it is our turn. */
+  look(): void
   /** A pass at this instant of the store's clock, if that is earlier than the next. */
   at(instant: number): void
   /** Runs one pass now and answers it; for tests and `doctor`. */
@@ -70,12 +74,18 @@ export interface Loop {
   stop(): Promise<void>
 }
 
-/** `manual`: nothing happens by itself, only what `once` is called for; for tests that own the clock. */
+export interface LoopOptions {
+  /** Nothing happens by itself, only what `once` is called for; for tests that own the clock. */
+  readonly manual?: boolean
+  /** Whether it is our turn to look without being asked to. */
+  readonly mine?: () => boolean
+}
+
 export const startLoop = (
   sweep: Sweep,
   upkeep: Upkeep,
   record: (row: PassRow) => Promise<void>,
-  manual = false,
+  { manual = false, mine = () => true }: LoopOptions = {},
 ): Loop => {
   const { timers, time, log } = upkeep.ports
   let cancel: (() => void) | null = null
@@ -83,6 +93,8 @@ export const startLoop = (
   let running: Promise<Pass> | null = null
   let wanted = false
   let stopped = false
+  /** When a pass is due that was asked for. */
+  let askedAt = Number.POSITIVE_INFINITY
   const say = seldom(log, time)
 
   const once = async (): Promise<Pass> => {
@@ -126,16 +138,35 @@ export const startLoop = (
     cancel = null
     nextAt = Number.POSITIVE_INFINITY
     if (stopped) return
+    const asked = time.mono() >= askedAt
     if (running) {
-      wanted = true
+      wanted ||= asked
       return
     }
     wanted = false
-    running = once()
-    void running.then(({ againMs = sweep.intervalMs }) => {
+    if (asked) askedAt = Number.POSITIVE_INFINITY
+    running = asked || mine() ? once() : watch()
+    void running.then(({ againMs }) => {
       running = null
-      arm(wanted ? 0 : Math.min(againMs, sweep.intervalMs))
+      if (wanted) ask(0)
+      // what was held by others was asked for, and is still to be done
+      else if (againMs !== undefined && againMs < sweep.intervalMs) ask(againMs)
+      else arm(sweep.intervalMs)
     })
+  }
+
+  const watch = async (): Promise<Pass> => {
+    try {
+      await sweep.watch?.(upkeep)
+    } catch (error) {
+      log.debug('sweep.not_watched', { sweep: sweep.name, error })
+    }
+    return { examined: 0, acted: 0 }
+  }
+
+  const ask = (ms: number): void => {
+    askedAt = Math.min(askedAt, time.mono() + ms)
+    arm(ms)
   }
 
   arm(0)
@@ -143,9 +174,12 @@ export const startLoop = (
     name: sweep.name,
     soon: () => {
       if (running) wanted = true
-      else arm(0)
+      else ask(0)
     },
-    at: (instant) => arm(Math.max(0, instant - time.now())),
+    look: () => {
+      if (!running) arm(0)
+    },
+    at: (instant) => ask(Math.max(0, instant - time.now())),
     once,
     async stop() {
       stopped = true

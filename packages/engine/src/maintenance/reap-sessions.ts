@@ -43,33 +43,40 @@ export const reapSessions = (sweepMs: number, opened: Reading | null): Sweep => 
   /** Since when the clock has been right all the time, by ours. */
   let watched = opened === null ? Number.NEGATIVE_INFINITY : opened.late
   let last: Reading | null = null
+  /** Reads the clock, and answers what it says and for how long it has been right. */
+  const look = async (upkeep: Upkeep): Promise<{ wall: number; seenMs: number }> => {
+    const { log } = upkeep.ports
+    const { leaseMs } = upkeep.settings
+    const reading = await readClock(upkeep)
+    const { wall, late: mono } = reading
+    const before = last
+    last = reading
+    const stalled = before !== null && mono - before.late > 2 * sweepMs
+    // an answer that was long under way says little about when the clock said so
+    const vague = mono - reading.early > JUMP_MS
+    const jumped = readings.some((each) => apart(each, reading))
+    // what a jump has made of the earlier ones is known
+    readings = jumped
+      ? [reading]
+      : [...readings.filter((each) => mono - each.late <= leaseMs), reading]
+    if (stalled || vague || jumped) {
+      // renewals may be queued behind us, or instants may lie: give every session one lease to show that it lives
+      log.warn('reap.waits', { stalled, vague, jumped, leaseMs })
+      watched = mono
+      // after a jump backward the lease of a dead session would last as much longer
+      if (jumped) await upkeep.store.run((tx) => recount(tx))
+    }
+    return { wall, seenMs: mono - watched }
+  }
   return {
     name: 'reap-sessions',
     intervalMs: sweepMs,
+    // whose turn comes has watched the clock for as long as it has been up
+    watch: async (upkeep) => void (await look(upkeep)),
     async pass(upkeep) {
       const { log } = upkeep.ports
-      const { leaseMs } = upkeep.settings
-      const reading = await readClock(upkeep)
-      const { wall, late: mono } = reading
-      const before = last
-      last = reading
-      const stalled = before !== null && mono - before.late > 2 * sweepMs
-      // an answer that was long under way says little about when the clock said so
-      const vague = mono - reading.early > JUMP_MS
-      const jumped = readings.some((each) => apart(each, reading))
-      // what a jump has made of the earlier ones is known
-      readings = jumped
-        ? [reading]
-        : [...readings.filter((each) => mono - each.late <= leaseMs), reading]
-      if (stalled || vague || jumped) {
-        // renewals may be queued behind us, or instants may lie: give every session one lease to show that it lives
-        log.warn('reap.waits', { stalled, vague, jumped, leaseMs })
-        watched = mono
-        // after a jump backward the lease of a dead session would last as much longer
-        if (jumped) await upkeep.store.run((tx) => recount(tx))
-      }
-      const seenMs = mono - watched
-      const waits = seenMs < leaseMs
+      const { wall, seenMs } = await look(upkeep)
+      const waits = seenMs < upkeep.settings.leaseMs
       let examined = 0
       let acted = 0
       if (!waits) {

@@ -121,7 +121,7 @@ export const openOnSqlite = async ({
 
 /** Starts the loops of an open engine, and its two ways in. */
 export const started = (engine: Engine, self: string, manualLoops: boolean): Opened => {
-  const loops = startLoops(engine, manualLoops)
+  const loops = startLoops(engine, self, manualLoops)
   return {
     engine,
     loops,

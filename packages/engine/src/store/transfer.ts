@@ -21,7 +21,7 @@ interface Column {
 type Row = Record<string, string | number | null>
 
 /** Of the server itself, which a file has of its own: replaced by the file's. */
-const OWN = ['meta', 'sweeps']
+const OWN = ['meta', 'sweeps', 'turns']
 const MOST_ROWS = 500
 const MOST_BYTES = 4_000_000
 const quoted = (name: string): string => `"${name}"`

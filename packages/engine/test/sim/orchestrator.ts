@@ -121,7 +121,7 @@ export class Orchestrator {
         engine.follow = (what) => {
           if (!this.silent) follow(what)
         }
-        startLoops(engine)
+        startLoops(engine, 'self')
         this.#net.open(this.#server(node, engine, self))
         return
       } catch (error) {

@@ -41,7 +41,7 @@ export const openTestEngine = async (
     ports,
     settings: { ...defaults, ...options.settings },
   })
-  const loops = options.loops === true ? startLoops(engine) : null
+  const loops = options.loops === true ? startLoops(engine, 'self') : null
   return {
     engine,
     store,
