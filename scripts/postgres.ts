@@ -45,7 +45,7 @@ interface Options {
 }
 
 /** The folder of the newest server's programs. */
-const programs = (): string | null => {
+export const programs = (): string | null => {
   const debian = '/usr/lib/postgresql'
   const versions = existsSync(debian)
     ? readdirSync(debian)

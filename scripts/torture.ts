@@ -1,5 +1,6 @@
 // The torture as a command: real processes on a real PostgreSQL, struck again and again in the order of a seed.
 //   npm run torture -- --minutes M --seed S     for M minutes (3); exits 1 when something does not hold
+//   --cluster                                   on three nodes that fail over (Patroni), as root
 //   --servers N --executors N --people N        how many there are; one process more embeds the engine
 import { parseArgs } from 'node:util'
 import { report } from '../packages/engine/test/torture/report.ts'
@@ -16,6 +17,7 @@ const { values } = parseArgs({
     servers: { type: 'string', default: '2' },
     executors: { type: 'string', default: '3' },
     people: { type: 'string', default: '40' },
+    cluster: { type: 'boolean', default: false },
   },
 })
 const numberOf = (name: Name): number => {
@@ -32,13 +34,16 @@ const [servers, executors, people] = [
 ]
 
 build()
-console.log(`npm run torture -- --minutes ${minutes} --seed ${seed}`)
+console.log(
+  `npm run torture -- --minutes ${minutes} --seed ${seed}${values.cluster ? ' --cluster' : ''}`,
+)
 const verdict = await torture({
   seed,
   strikingMs: minutes * 60_000,
   servers,
   executors,
   people,
+  cluster: values.cluster,
   tell: (line) => console.log(line),
 })
 for (const line of report(verdict)) console.log(line)

@@ -29,6 +29,7 @@ export const startNemesis = (
   pace: readonly [number, number],
   victims: Victims,
 ): Nemesis => {
+  const kinds = strikeKinds('nodes' in victims.postgres)
   const hits = new Map<StrikeKind, number>()
   const misses = new Map<StrikeKind, number>()
   const now = new Map<Promise<void>, StrikeKind>()
@@ -39,7 +40,7 @@ export const startNemesis = (
     void counts.set(kind, (counts.get(kind) ?? 0) + 1)
 
   const strikeOn = async (): Promise<void> => {
-    for (const strike of orderOf(seed, strikeKinds, pace)) {
+    for (const strike of orderOf(seed, kinds, pace)) {
       await pause(strike.afterMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       const { kind } = strike
       const busy = handsOn(kind)
@@ -63,7 +64,7 @@ export const startNemesis = (
   const striking = strikeOn()
   return {
     get struck() {
-      return strikeKinds.map((kind) => ({
+      return kinds.map((kind) => ({
         kind,
         hits: hits.get(kind) ?? 0,
         misses: misses.get(kind) ?? 0,

@@ -1,11 +1,14 @@
 // Where the torture happens: a folder with a copy of the built package, so that a build that is made meanwhile changes
-// nothing, and a PostgreSQL of its own that keeps what is committed, with a role for the engine that is nobody special.
+// nothing, and a PostgreSQL of its own that keeps what is committed, one server or a cluster that fails over, with a role
+// for the engine that is nobody special.
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import type { Cluster } from '../../../../scripts/cluster.ts'
+import { startCluster } from '../../../../scripts/cluster.ts'
 import type { Server as Postgres } from '../../../../scripts/postgres.ts'
 import { startPostgres } from '../../../../scripts/postgres.ts'
 
@@ -16,7 +19,7 @@ export interface Place {
   readonly folder: string
   readonly main: string
   readonly effects: string
-  readonly postgres: Postgres
+  readonly postgres: Postgres | Cluster
   /** The database as the engine's role sees it, past all proxies. */
   readonly url: string
   /** As its superuser, who is let in when all connections are taken, and may write whatever the default is. */
@@ -27,7 +30,7 @@ export interface Place {
 const CONNECTIONS = 48
 const NAME = 'torture'
 
-export const makePlace = async (): Promise<Place> => {
+export const makePlace = async (cluster: boolean): Promise<Place> => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'leasehold-torture-'))
   const modules = path.join(folder, 'node_modules')
   const own = path.join(modules, 'leasehold')
@@ -43,10 +46,10 @@ export const makePlace = async (): Promise<Place> => {
   for (const name of Object.keys(dependencies)) linkPackage(name, modules)
   cpSync(programs, folder, { recursive: true })
 
-  const postgres = await startPostgres({
-    durable: true,
-    settings: { max_connections: String(CONNECTIONS), superuser_reserved_connections: '3' },
-  })
+  const settings = { max_connections: String(CONNECTIONS), superuser_reserved_connections: '3' }
+  const postgres = cluster
+    ? await startCluster(settings)
+    : await startPostgres({ durable: true, settings })
   const as = (user: string, database: string): string => {
     const url = new URL(postgres.url)
     url.username = user

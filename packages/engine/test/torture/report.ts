@@ -38,14 +38,20 @@ export const report = (verdict: Verdict): string[] => {
   line('  stops in order, of those with a long grace', `${orderly.length} of ${patient.length}`)
   for (const { program, how, ms, said } of patient.filter(({ how }) => how !== 0))
     line(`    ${program} ended with ${how} after`, `${(ms / 1_000).toFixed(1)} s: ${said}`)
+  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
+  for (const { kind, primaryMs, writableMs, servedMs } of verdict.failovers)
+    line(
+      `  ${kind}: another primary after`,
+      `${seconds(primaryMs)}, which took writes after ${seconds(writableMs)}; a run was served ${seconds(servedMs)} later`,
+    )
   lines.push('what was done')
-  const seconds = verdict.strikingMs / 1_000
+  const struckFor = verdict.strikingMs / 1_000
   line('  runs', rows.runs.size)
   line('  starts acknowledged', history.started.size)
   line('  starts rolled back', history.rolledBack.size)
   line('  steps recorded', rows.entries.filter(({ kind }) => kind === 'step').length)
-  line('  runs a second while struck', (rows.runs.size / seconds).toFixed(1))
-  line('  from the last heal to the last end', `${(verdict.quietMs / 1_000).toFixed(1)} s`)
+  line('  runs a second while struck', (rows.runs.size / struckFor).toFixed(1))
+  line('  from the last heal to the last end', seconds(verdict.quietMs))
   for (const [what, count] of failedCalls) line(`  calls that failed, ${what}`, count)
   for (const fault of faults) lines.push(`  not struck: ${fault}`)
   line('violations', violations.length)

@@ -2,6 +2,7 @@
 // It answers false where it met nobody, as while the process that it was for is being started again.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
+import type { Cluster, ClusterNode } from '../../../../scripts/cluster.ts'
 import type { Server as Postgres } from '../../../../scripts/postgres.ts'
 import type { Proxy } from '../support/proxy.ts'
 import type { Program, Role } from './fleet.ts'
@@ -14,14 +15,26 @@ export interface Victims {
   readonly databaseLinks: readonly Proxy[]
   /** Before the servers. */
   readonly serverLinks: readonly Proxy[]
-  readonly postgres: Postgres
+  readonly postgres: Postgres | Cluster
   /** Of the role that the engine uses, past the proxies. */
   readonly databaseUrl: string
   readonly leaseMs: number
   /** Starts a run that blocks the process of this name for so long; true once it does. */
   stall(program: string, ms: number): Promise<boolean>
+  /** Milliseconds until a run that is started now has come to its end, however often it has to be asked for. */
+  served(): Promise<number>
+  failedOver(failover: Failover): void
   /** A connection that is never refused, and may write whatever the default is. */
   operator(): Promise<pg.Client>
+}
+
+export interface Failover {
+  readonly kind: string
+  /** From the harm to the new primary, and to the first write that anybody gets acknowledged. */
+  readonly primaryMs: number
+  readonly writableMs: number
+  /** From that write to a run that has come to its end. */
+  readonly servedMs: number
 }
 
 type Act = (victims: Victims, strike: Strike) => Promise<boolean>
@@ -135,9 +148,46 @@ const halfClosed =
 const restarted =
   (how: 'fast' | 'immediate'): Act =>
   async ({ postgres }) => {
+    if (!('restart' in postgres)) return false
     await postgres.restart(how)
     return true
   }
+
+/** The primary is harmed, another takes its place, runs are served again; then the old one follows the new. */
+const failedOver =
+  (kind: string, harm: (node: ClusterNode) => void, heal: (node: ClusterNode) => void): Act =>
+  async ({ postgres: cluster, served, failedOver: tell }) => {
+    if (!('nodes' in cluster)) return false
+    const old = await cluster.primary()
+    const from = performance.now()
+    harm(old)
+    try {
+      await cluster.primary(old)
+      const primaryMs = performance.now() - from
+      await cluster.writable()
+      const writableMs = performance.now() - from
+      tell({ kind, primaryMs, writableMs, servedMs: await served() })
+    } finally {
+      heal(old)
+    }
+    await cluster.whole()
+    return true
+  }
+
+/** Another standby becomes the synchronous one, and nobody waits for this one for ever. */
+const standbyKilled: Act = async ({ postgres: cluster, served }, { who }) => {
+  if (!('nodes' in cluster)) return false
+  const primary = await cluster.primary()
+  const standby = oneOf(
+    cluster.nodes.filter((node) => node !== primary),
+    who,
+  )
+  standby.kill()
+  await served()
+  standby.start()
+  await cluster.whole()
+  return true
+}
 
 const readOnly: Act = async (victims, { long }) => {
   const set = async (value: string): Promise<void> => {
@@ -192,6 +242,8 @@ const exhausted: Act = async (victims, { long }) => {
   return taken.length > 0
 }
 
+const restart = (node: ClusterNode): void => node.start()
+
 export const strikes = {
   'executor killed': killed(['executor']),
   'embedded killed': killed(['embedded']),
@@ -217,10 +269,23 @@ export const strikes = {
   'server link delayed': delayed('serverLinks'),
   'server link blackholed': blackholed('serverLinks'),
   'server link half-closed': halfClosed('serverLinks'),
+  'primary killed': failedOver('primary killed', (node) => node.kill(), restart),
+  'primary unplugged': failedOver(
+    'primary unplugged',
+    (node) => node.unplug(),
+    (node) => node.plug(),
+  ),
+  'standby killed': standbyKilled,
 } satisfies Record<string, Act>
 
 export type StrikeKind = keyof typeof strikes
-export const strikeKinds = Object.keys(strikes) as StrikeKind[]
+
+/** Of one server alone, and of a cluster. */
+const ALONE = /^(database (restarted|read-only)|connections exhausted)/
+const CLUSTER = /^(primary|standby)/
+
+export const strikeKinds = (cluster: boolean): StrikeKind[] =>
+  (Object.keys(strikes) as StrikeKind[]).filter((kind) => !(cluster ? ALONE : CLUSTER).test(kind))
 
 /**
  * What only one strike may have in its hands at a time; null where two do not get into each other's way, as one that kills
@@ -229,6 +294,6 @@ export const strikeKinds = Object.keys(strikes) as StrikeKind[]
 export const handsOn = (kind: StrikeKind): string | null =>
   kind.startsWith('database link') || kind.startsWith('server link')
     ? kind.slice(0, kind.indexOf(' link'))
-    : kind.startsWith('database') || kind === 'connections exhausted'
+    : ALONE.test(kind) || CLUSTER.test(kind)
       ? 'postgres'
       : null

@@ -14,6 +14,7 @@ import type { History } from './history.ts'
 import { newHistory, takeIn } from './history.ts'
 import { muster, SETTINGS } from './muster.ts'
 import type { Struck } from './nemesis.ts'
+import type { Failover } from './strikes.ts'
 import { startNemesis } from './nemesis.ts'
 import { startPeople } from './people.ts'
 import { makePlace } from './place.ts'
@@ -28,6 +29,8 @@ export interface TortureOptions {
   readonly everyKind?: boolean
   readonly servers?: number
   readonly executors?: number
+  /** On a cluster that fails over, of namespaces and links that root makes. Default false. */
+  readonly cluster?: boolean
   /** How many start runs side by side. */
   readonly people?: number
   /** Between two strikes, in ms: at least and at most. */
@@ -49,6 +52,7 @@ export interface Verdict {
   /** Writes that a server refused over HTTP, since another attempt or nobody held the run. */
   readonly refused: number
   readonly failedCalls: ReadonlyMap<string, number>
+  readonly failovers: readonly Failover[]
   readonly strikingMs: number
   /** From the last strike's healing to the end of the last run. */
   readonly quietMs: number
@@ -61,6 +65,9 @@ const QUIET_WITHIN_MS = 120_000
 const STOP_WITHIN_MS = 20_000
 const SESSIONS_WITHIN_MS = 20_000
 const PATIENCE_MS = 6_000
+const SERVED_WITHIN_MS = 10_000
+/** Longer than a silent primary stays one. */
+const RETRY_MS = 60_000
 
 export const torture = async ({
   seed,
@@ -68,13 +75,15 @@ export const torture = async ({
   everyKind = false,
   servers = 2,
   executors = 3,
+  cluster = false,
   people: count = 40,
   pace = [500, 2_500],
   tell = () => undefined,
 }: TortureOptions): Promise<Verdict> => {
-  const place = await makePlace()
+  const place = await makePlace(cluster)
   const history = newHistory()
   const violations: Violation[] = []
+  const failovers: Failover[] = []
   const events = new Map<string, number>()
   const violate = (rule: string, what: string): void =>
     void violations.push({ rule, run: null, what })
@@ -93,7 +102,7 @@ export const torture = async ({
   const { programs, drivers } = fleet
   const watch = makeWatch(place)
   const clients = fleet.urls.map((url) =>
-    connect({ url, actor: 'torture', retryForMs: 40_000, fetch: impatient }),
+    connect({ url, actor: 'torture', retryForMs: RETRY_MS, fetch: impatient }),
   )
 
   // ── it happens ─────────────────────────────────────────────────────────────────────────────────
@@ -121,6 +130,16 @@ export const torture = async ({
     leaseMs: SETTINGS.leaseMs,
     operator: place.operator,
     stall: staller(history, clients),
+    served: server(history, clients),
+    failedOver(failover) {
+      failovers.push(failover)
+      const { kind, servedMs } = failover
+      if (servedMs > SERVED_WITHIN_MS)
+        violate(
+          'failover',
+          `${kind}: a run was served ${Math.round(servedMs)} ms after the database took writes again`,
+        )
+    },
   })
   const began = performance.now()
   const look = async (): Promise<void> => {
@@ -156,6 +175,8 @@ export const torture = async ({
   let turn = 0
   const quiet = await until(async () => {
     await look()
+    for (const each of programs)
+      if (each.role === 'embedded' && each.up) each.signal('SIGUSR2', false)
     if (turn++ % 20 === 0) {
       await say()
       await people.care(await watch.owed())
@@ -205,6 +226,7 @@ export const torture = async ({
     stops: programs.flatMap(({ stops }) => stops),
     refused: fleet.refused,
     failedCalls: people.failed,
+    failovers,
     strikingMs: healed - began,
     quietMs,
     folder: place.folder,
@@ -232,6 +254,28 @@ const impatient: typeof fetch = (url, init) =>
       ...(init?.signal ? [init.signal] : []),
     ]),
   })
+
+/** Starts short runs until one has come to its end, and answers how long that took. */
+const server = (history: History, clients: readonly Client[]) => {
+  let count = 0
+  return async (): Promise<number> => {
+    const from = performance.now()
+    for (;;) {
+      const run = `run_served_${(count += 1)}`
+      const input = { steps: 1, ms: 1 }
+      history.asked.set(run, { run, workflow: 'chain', input, by: 'client' })
+      const client = clients[count % clients.length]
+      try {
+        await client?.start('chain', input, { id: run })
+        history.started.add(run)
+        await client?.result(run)
+        return performance.now() - from
+      } catch {
+        await pause(50)
+      }
+    }
+  }
+}
 
 /** Starts a run that blocks the process which alone has its label. */
 const staller = (history: History, [client]: readonly Client[]) => {

@@ -8,6 +8,10 @@ import * as workflows from './workflows.js'
 
 const { TORTURE_EFFECTS: file, TORTURE_SETTINGS, TORTURE_DATABASE, TORTURE_LABEL } = process.env
 
+// people rest: so does this one, while what is there comes to its end
+let resting = false
+process.on('SIGUSR2', () => (resting = true))
+
 const engine = await embedded({
   database: TORTURE_DATABASE,
   connections: 6,
@@ -34,6 +38,7 @@ process.on('SIGTERM', () => {
 const note = (line) => appendFileSync(file, `${JSON.stringify(line)}\n`)
 while (!stopping) {
   await pause(700)
+  if (resting || stopping) continue
   const run = `run_${randomUUID()}`
   const input = { steps: 2, ms: 5 }
   note({ what: 'asked', run, workflow: 'chain', input })
