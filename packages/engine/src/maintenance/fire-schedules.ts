@@ -3,7 +3,8 @@
 import { Fault } from '../kernel/errors.ts'
 import type { Calendar } from '../model/schedule.ts'
 import { planTick, ticksOf } from '../model/schedule.ts'
-import { aheadSchedules, dueSchedules } from '../queries/schedules.ts'
+import type { ScheduleRow } from '../queries/schedules.ts'
+import { aheadSchedules, dueSchedules, nextTick, waitingSchedules } from '../queries/schedules.ts'
 import { fireTick, startWaiting } from '../transitions/fire-tick.ts'
 import { pruneTicks } from '../transitions/prune-ticks.ts'
 import { putBack } from '../transitions/put-back-tick.ts'
@@ -13,10 +14,13 @@ const BATCH = 100
 /** Ticks of one schedule in one look; the others fire with the next. */
 const IN_A_ROW = 20
 const PAGE = 500
+/** How often all schedules are looked through, beside when the clock was seen to go back. */
+const MEND_MS = 60_000
 
 export const fireSchedules = (calendar: Calendar): Sweep => {
-  /** The store's clock at the last look; what it says of the first is not known, so that one looks for all. */
+  /** The store’s clock at the last look; another server may have looked since, by another clock. */
   let seen = Number.POSITIVE_INFINITY
+  let mendAt = Number.NEGATIVE_INFINITY
 
   /** Goes through the schedules after the clock went back: none may stay at a tick of a time that did not come. */
   const mend = async (upkeep: Upkeep): Promise<number> => {
@@ -38,58 +42,74 @@ export const fireSchedules = (calendar: Calendar): Sweep => {
     }
   }
 
+  /** Fires the ticks of one schedule that are due, one transaction each. */
+  const inARow = async (upkeep: Upkeep, row: ScheduleRow, now: number) => {
+    const ticks = ticksOf(calendar, row)
+    let at = row.next_at
+    let fired = 0
+    while (at !== null && at <= now && fired < IN_A_ROW) {
+      const from = { ...row, next_at: at }
+      const due = at
+      const done = await attempt(upkeep, row.name, async () => {
+        const plan = planTick(due, row.missed, now, upkeep.settings.missedAfterMs, ticks)
+        const { moved } = await upkeep.act((tx, context) => fireTick(tx, from, plan, context))
+        return { moved, next: plan.next }
+      })
+      if (!done?.moved) return { fired, failed: true, more: false }
+      fired += 1
+      at = done.next
+    }
+    return { fired, failed: false, more: at !== null && at <= now }
+  }
+
   return {
     name: 'fire-schedules',
     intervalMs: 1_000,
     async pass(upkeep): Promise<Pass> {
-      const { missedAfterMs } = upkeep.settings
+      let examined = 0
       let acted = 0
       let skipped = 0
-      let { now, due, waiting } = await upkeep.read((tx) => dueSchedules(tx, BATCH))
-      if (now < seen) {
+      let more = false
+      let page = await upkeep.read((tx) => dueSchedules(tx, BATCH))
+      const mono = upkeep.ports.time.mono()
+      if (page.now < seen || mono >= mendAt) {
+        mendAt = mono + MEND_MS
         acted += await mend(upkeep)
-        ;({ now, due, waiting } = await upkeep.read((tx) => dueSchedules(tx, BATCH)))
+        page = await upkeep.read((tx) => dueSchedules(tx, BATCH))
       }
-      seen = now
-      await upkeep.learn([...due, ...waiting])
-      let more = due.length === BATCH
-      for (let row of due) {
-        const ticks = ticksOf(calendar, row)
-        for (let i = 0; row.next_at !== null && row.next_at <= now; i++) {
-          if (i === IN_A_ROW) {
-            more = true
-            break
-          }
-          const from = row
-          const done = await attempt(upkeep, row.name, () => {
-            const plan = planTick(from.next_at as number, from.missed, now, missedAfterMs, ticks)
-            return upkeep
-              .act((tx, context) => fireTick(tx, from, plan, context))
-              .then(({ moved }) => ({ moved, next: plan.next }))
-          })
-          if (!done?.moved) {
-            skipped += 1
-            break
-          }
-          acted += 1
-          row = { ...row, next_at: done.next }
+      seen = page.now
+      for (;;) {
+        const { due, now } = page
+        examined += due.length
+        await upkeep.learn(due)
+        for (const row of due) {
+          const done = await inARow(upkeep, row, now)
+          acted += done.fired
+          if (done.failed) skipped += 1
+          more ||= done.more
         }
+        const last = due.at(-1)
+        if (due.length < BATCH || !last) break
+        page = await upkeep.read((tx) => dueSchedules(tx, BATCH, last))
       }
-      for (const { schedule } of waiting) {
-        const done = await attempt(upkeep, schedule, () =>
-          upkeep.act((tx, context) => startWaiting(tx, schedule, context)),
-        )
-        if (done?.moved) acted += 1
-        else if (done === null || done.busy) skipped += 1
+      for (let after = ''; ;) {
+        const waiting = await upkeep.read((tx) => waitingSchedules(tx, BATCH, after))
+        examined += waiting.length
+        await upkeep.learn(waiting)
+        for (const { schedule } of waiting) {
+          const done = await attempt(upkeep, schedule, () =>
+            upkeep.act((tx, context) => startWaiting(tx, schedule, context)),
+          )
+          if (done?.moved) acted += 1
+          else if (done === null || done.busy) skipped += 1
+        }
+        const last = waiting.at(-1)
+        if (waiting.length < BATCH || !last) break
+        after = last.schedule
       }
-      const { nearest } = await upkeep.read((tx) => dueSchedules(tx, 1))
-      const againMs = more ? 0 : nearest === null ? null : Math.max(1, nearest - now)
-      return {
-        examined: due.length + waiting.length,
-        acted,
-        skipped,
-        ...(againMs === null ? {} : { againMs }),
-      }
+      const { at, now } = await upkeep.read(nextTick)
+      const againMs = more ? 0 : at === null ? null : Math.max(1, at - now)
+      return { examined, acted, skipped, ...(againMs === null ? {} : { againMs }) }
     },
   }
 }

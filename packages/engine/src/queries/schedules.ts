@@ -16,6 +16,8 @@ import {
 } from '../store/tables/schedules.ts'
 import { value } from './run-view.ts'
 
+export type { ScheduleRow }
+
 const NEXT_SHOWN = 10
 const TICKS_SHOWN = 50
 const MOST = 1_000
@@ -76,6 +78,8 @@ export function* scheduleDetail(tx: Tx, name: string, calendar: Calendar) {
 }
 
 const nextTicks = (row: ScheduleRow, now: number, calendar: Calendar): number[] => {
+  // a zone that another server knew and this one does not
+  if (calendar.fault(row.cron, row.zone) !== null) return []
   const ticks = ticksOf(calendar, row)
   const out: number[] = []
   let at = row.next_at ?? ticks.next(now)
@@ -86,14 +90,26 @@ const nextTicks = (row: ScheduleRow, now: number, calendar: Calendar): number[] 
   return out
 }
 
-/** What there is to fire now, what waits for runs to end, and when the next tick is due. */
-export function* dueSchedules(tx: Tx, most: number) {
-  const [due, waiting, [nearest]] = yield* ask(
-    schedulesDue(most),
-    schedulesWaiting('', most),
-    nearestTick(),
-  )
-  return { now: tx.now, due, waiting, nearest: nearest?.at ?? null }
+/** Before all ticks. */
+const FIRST = { at: -1e15, id: '' }
+
+/** What there is to fire now, behind a schedule that was looked at. */
+export function* dueSchedules(tx: Tx, most: number, after?: ScheduleRow) {
+  const place = after ? { at: after.next_at ?? FIRST.at, id: after.id } : FIRST
+  const [due] = yield* ask(schedulesDue(most, place))
+  return { now: tx.now, due }
+}
+
+/** Schedules with ticks that wait for runs to end, behind this id. */
+export function* waitingSchedules(_tx: Tx, most: number, after: string) {
+  const [waiting] = yield* ask(schedulesWaiting(after, most))
+  return waiting
+}
+
+/** When the next tick is due that is not due yet. */
+export function* nextTick(tx: Tx) {
+  const [[nearest]] = yield* ask(nearestTick())
+  return { now: tx.now, at: nearest?.at ?? null }
 }
 
 /** Schedules whose next tick is to come, a page behind this id. */

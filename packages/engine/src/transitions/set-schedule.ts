@@ -2,6 +2,7 @@
 // so that no tick fires beside it by what was said before.
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { readOr, storedTexts } from '../kernel/stored.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Calendar } from '../model/schedule.ts'
@@ -40,7 +41,10 @@ const specFault = (spec: ScheduleSpec, context: PlanContext) => {
       input: spec.input,
       owner: spec.owner,
       queue: spec.queue,
-      labels: JSON.parse(spec.labels) as string[],
+      labels: readOr(
+        () => storedTexts(spec.labels, 'the labels of the schedule'),
+        () => [],
+      ),
       priority: spec.priority,
     },
     {},
@@ -117,8 +121,9 @@ export function* resumeSchedule(tx: Tx, name: string, calendar: Calendar): Answe
       answer: refuse('not_paused', `the schedule ${name} is not paused`, { name }),
       follow: nothing(),
     }
-  yield* ask(resumeScheduleRow(row, calendar.next(row.cron, row.zone, tx.now)))
-  return { answer: { ok: true, name }, follow: nothing() }
+  const first = calendarFault(calendar, row, tx.now)
+  if (first.ok) yield* ask(resumeScheduleRow(row, first.next))
+  return { answer: first.ok ? { ok: true, name } : first, follow: nothing() }
 }
 
 /** Starts its run now, beside its ticks and whatever runs; `run` is the id of the run, so that a repeat starts nothing. */

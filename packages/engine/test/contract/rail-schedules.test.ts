@@ -152,6 +152,14 @@ describe('ticks', () => {
     expect(await ticks()).toEqual(['0 refused', '1 started'])
   })
 
+  test('RAIL-16 more schedules than a look takes at once all fire, also behind those that cannot', async () => {
+    for (let i = 0; i < 250; i++) await create({}, `s${String(i).padStart(3, '0')}`)
+    t.sql(`update schedules set zone = 'Mars/Olympus' where name < 's120' returning id`)
+    t.later(10_000)
+    await t.pass(LOOP)
+    expect(runs()).toHaveLength(130)
+  })
+
   test('RAIL-16 a schedule whose zone this machine does not know keeps no other from firing', async () => {
     await create({}, 'a')
     await create({}, 'b')
@@ -159,6 +167,12 @@ describe('ticks', () => {
     await to(0)
     expect(await ticks('b')).toEqual(['0 started'])
     expect(runs()).toHaveLength(1)
+    // and is shown and paused all the same
+    expect((await detail('a')).next).toEqual([])
+    await t.engine.act((tx) => pauseSchedule(tx, 'a', 'bob', null))
+    expect((await t.engine.act((tx) => resumeSchedule(tx, 'a', calendar))).answer).toMatchObject({
+      code: 'invalid_request',
+    })
   })
 })
 
@@ -207,6 +221,18 @@ describe('missed ticks', () => {
     expect(hour(await ticks('skip'))).toEqual(all)
     expect(hour(await ticks('one'))).toEqual(all)
     expect(runs()).toHaveLength(20)
+  })
+
+  test('RAIL-16 B071 a tick of a time that another server took for now is found within a minute', async () => {
+    await create({ cron: '0 * * * *' })
+    await t.settle(LOOP)
+    // given a server whose look is not this one’s, and which is gone
+    t.sql('update schedules set next_at = next_at + 86400000 returning id')
+    t.later(5_000)
+    await t.pass(LOOP)
+    t.later(MINUTE)
+    await t.settle(LOOP)
+    expect((await detail()).schedule.nextAt).toBe(start + 10_000 + 60 * MINUTE)
   })
 })
 

@@ -1,5 +1,5 @@
 // Files that cannot be served: each is refused with a sentence and an exit code, and left as it was.
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'

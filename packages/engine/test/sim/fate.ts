@@ -205,6 +205,11 @@ export class Fate {
     return far ? Number.POSITIVE_INFINITY : Math.max(small, net)
   }
 
+  /** By how much the store's clock has been ahead at most. */
+  get furthest(): number {
+    return this.#furthest
+  }
+
   /** Puts the store's clock where it was furthest ahead, so that instants of that time come. */
   settle(): void {
     this.#by(this.#furthest - this.#orchestrator.clock.offset)

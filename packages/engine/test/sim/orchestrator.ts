@@ -14,6 +14,7 @@ import type { Engine } from '../../src/orchestrator/engine.ts'
 import { openEngine } from '../../src/orchestrator/engine.ts'
 import { executorPort } from '../../src/orchestrator/executor-port.ts'
 import { startLoops } from '../../src/orchestrator/upkeep.ts'
+import { calendar } from '../../src/orchestrator/calendar.ts'
 import type { Steps, Tx } from '../../src/store/sql.ts'
 import { finish } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -24,6 +25,13 @@ import type { CancelCommand } from '../../src/transitions/cancel.ts'
 import type { DecideCommand } from '../../src/transitions/decide.ts'
 import { endOnEvidence, takeOverFile } from '../../src/transitions/end-session.ts'
 import type { RetryCommand } from '../../src/transitions/retry.ts'
+import type { NewSchedule } from '../../src/transitions/set-schedule.ts'
+import {
+  createSchedule,
+  pauseSchedule,
+  resumeSchedule,
+  runNow,
+} from '../../src/transitions/set-schedule.ts'
 import type { SignalCommand } from '../../src/transitions/signal.ts'
 import type { StartItem } from '../../src/transitions/start.ts'
 import type { Answers } from './answers.ts'
@@ -309,6 +317,14 @@ export class Orchestrator {
             finish(putPause('queue', 'default', 'people', null, node.ports.time.now() + ms)),
           ),
         resumeQueue: () => engine.store.run(() => finish(removePause('queue', 'default'))),
+        createSchedule: async (made: NewSchedule) =>
+          (await engine.act((tx, context) => createSchedule(tx, made, calendar, context))).answer,
+        pauseSchedule: async (name: string) =>
+          (await engine.act((tx) => pauseSchedule(tx, name, 'people', null))).answer,
+        resumeSchedule: async (name: string) =>
+          (await engine.act((tx) => resumeSchedule(tx, name, calendar))).answer,
+        runSchedule: async (name: string, run: string) =>
+          (await engine.act((tx, context) => runNow(tx, name, run, 'people', context))).answer,
         order: (order: Pick<OrderRow, 'id' | 'kind' | 'run' | 'payload'>) =>
           engine.store.run(() => finish(insertOrders([order]))),
       },

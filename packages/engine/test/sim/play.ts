@@ -13,6 +13,7 @@ import { Orchestrator } from './orchestrator.ts'
 import { People } from './people.ts'
 import { closureOf, programs } from './programs.ts'
 import { ended, Rules } from './rules.ts'
+import { Schedules } from './schedules.ts'
 import { Shadow } from './shadow.ts'
 import type { Point } from './sometimes.ts'
 import { Sometimes } from './sometimes.ts'
@@ -39,6 +40,8 @@ export interface Plan {
   readonly runs: number
   readonly chaosMs: number
   readonly workflows: readonly string[]
+  /** Schedules start runs beside the clients. */
+  readonly schedules: boolean
   /** Wake-ups stay dropped while the world heals. */
   readonly silent: boolean
   /** Numbers of faults that are left out. */
@@ -73,6 +76,7 @@ const settings = {
   handBackDelayMs: 200,
   handBackDelayMaxMs: 1_500,
   ownerLimit: 6,
+  missedAfterMs: 4_000,
 }
 
 export const drawPlan = (seed: number): Plan => {
@@ -104,6 +108,7 @@ export const drawPlan = (seed: number): Plan => {
     chaosMs: calm ? 20_000 : 60_000 + pick(random, 60_000),
     workflows: [...workflows].sort(),
     silent: random.next() < 0.3,
+    schedules: random.next() < 0.3,
     skip: [],
   }
 }
@@ -164,6 +169,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       if (world.talks) tell(world, change)
       sometimes.committed(change, orchestrator.silent)
       rules.check(change)
+      schedules.check(commit)
       people.saw(change)
     },
   })
@@ -217,10 +223,22 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     (verb, code) => sometimes.refused(verb, code),
   )
 
+  const schedules = new Schedules(
+    world,
+    disk.store.db,
+    shadow,
+    people,
+    plan.schedules && plan.http === false,
+    'clock.jump' in plan.rates,
+    settings.missedAfterMs,
+    () => fate.furthest,
+  )
+
   world.at(0, null, () => orchestrator.boot())
   world.at(20, null, () => {
     for (const host of hosts.all) hosts.boot(host)
     people.start()
+    schedules.start()
     fate.start()
   })
   await world.play(plan.chaosMs)
@@ -233,6 +251,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       orchestrator,
       hosts,
       people,
+      schedules,
       shadow,
       usage,
       fate,
@@ -255,6 +274,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
           .join('; ')}`,
       )
     audit(disk.store.db, world, shadow, answers, plan.real)
+    schedules.audit()
     if (completed === 0) world.violate('PROOF-03', 'nothing completed')
     if (quiet) calm(world, shadow, net, chosen)
   }
@@ -281,6 +301,7 @@ interface Healing {
   readonly orchestrator: Orchestrator
   readonly hosts: Hosts
   readonly people: People
+  readonly schedules: Schedules
   readonly shadow: Shadow
   readonly usage: Usage
   readonly fate: Fate
@@ -290,7 +311,7 @@ interface Healing {
 /** Faults are over: everything must reach its end within bounds, by itself, save what waits for people. */
 const heal = async (
   world: World,
-  { faults, net, orchestrator, hosts, people, shadow, usage, fate, silent }: Healing,
+  { faults, net, orchestrator, hosts, people, schedules, shadow, usage, fate, silent }: Healing,
 ): Promise<void> => {
   faults.over = true
   net.heal()
@@ -298,6 +319,7 @@ const heal = async (
   orchestrator.silent = silent
   fate.settle()
   people.afresh()
+  schedules.leave()
   const liveness = new Liveness(world, shadow, usage, hosts, orchestrator, settings)
   let over = false
   let quietSince = 0
@@ -305,9 +327,11 @@ const heal = async (
   const look = (): void => {
     if (over) return
     liveness.look()
+    if (orchestrator.up && world.now - orchestrator.upSince > 3_000)
+      schedules.look(orchestrator.node?.ports.time.now() ?? 0)
     turn += 1
     if (turn % 2 === 0 && orchestrator.up) void people.care()
-    if (shadow.active.size > 0 || people.asked > people.answered) quietSince = 0
+    if (shadow.active.size > 0 || people.asked > people.answered || !schedules.over) quietSince = 0
     else if (quietSince === 0) quietSince = world.now
     else if (world.now - quietSince >= 1_500) over = true
     world.at(world.now + 250, null, look)

@@ -156,9 +156,10 @@ const show = ({ options, out }: Pick<Call, 'options' | 'out'>, detail: ScheduleD
   return exit.ok
 }
 
-/** An instant on the wall clock of a zone, with what that is ahead of UTC. */
+/** An instant on the wall clock of a zone, with what that is ahead of UTC; on our own where this machine does not know it. */
 const inZone = (at: number | null, zone: string): string => {
   if (at === null) return '-'
+  if (!knows(zone)) return clock(at)
   const format = new Intl.DateTimeFormat('sv-SE', {
     timeZone: zone,
     dateStyle: 'short',
@@ -168,4 +169,12 @@ const inZone = (at: number | null, zone: string): string => {
     .formatToParts(at)
     .find(({ type }) => type === 'timeZoneName')
   return `${format.format(at)} ${offset?.value ?? ''}`
+}
+
+const knows = (zone: string): boolean => {
+  try {
+    return new Intl.DateTimeFormat('en-US', { timeZone: zone }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
 }

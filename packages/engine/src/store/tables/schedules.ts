@@ -182,9 +182,13 @@ export const schedulesAfter = (name: string, most: number): Statement<ScheduleRo
 
 const due = sql<ScheduleRow>(
   'schedules.due',
-  `select ${SCHEDULE} from schedules s where s.next_at <= {now} order by s.next_at, s.id limit $1`,
+  `select ${SCHEDULE} from schedules s where s.next_at <= {now} and (s.next_at, s.id) > ($2, $3) order by s.next_at, s.id limit $1`,
 )
-export const schedulesDue = (most: number): Statement<ScheduleRow> => statement(due, most)
+/** What is due behind a place in the line of ticks. */
+export const schedulesDue = (
+  most: number,
+  { at, id }: { readonly at: number; readonly id: string },
+): Statement<ScheduleRow> => statement(due, most, at, id)
 
 const ahead = sql<ScheduleRow>(
   'schedules.ahead',

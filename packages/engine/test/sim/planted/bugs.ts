@@ -461,4 +461,32 @@ export const bugs: readonly Bug[] = [
 `,
     'EX-03 a claim that brings nothing keeps what it reserved',
   ),
+  bug(
+    'tick-without-cas',
+    'store/tables/schedules.ts',
+    'where id = $1 and rev = $2 and next_at = $3 and cast($6 as bigint) <= {now} returning id',
+    'where id = $1 and cast($6 as bigint) > 0 returning id',
+    'RAIL-16 a tick is fired by who saw it due, whatever became of its schedule since',
+  ),
+  bug(
+    'tick-fires-again',
+    'store/tables/schedules.ts',
+    ` where ticks.outcome = 'missed' returning id`,
+    ` returning id`,
+    'RAIL-16 a clock that goes back fires ticks again',
+  ),
+  bug(
+    'missed-tick-lost',
+    'model/schedule.ts',
+    'return { fire: last, missed: { first: due, last: ticks.newest(last - 1) ?? due }, next }',
+    'return { fire: null, missed: { first: due, last: ticks.newest(last - 1) ?? due }, next }',
+    'RAIL-16 of the ticks that were missed the last one is lost',
+  ),
+  bug(
+    'overlap-unseen',
+    'model/schedule.ts',
+    'const free = active.length === 0 && waiting === 0',
+    'const free = waiting === 0',
+    'RAIL-16 a tick starts beside a run that its policy does not let it',
+  ),
 ]
