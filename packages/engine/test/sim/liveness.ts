@@ -104,11 +104,7 @@ export class Liveness {
         return
       }
       case 'queued':
-        if (
-          run.suspect_since === null &&
-          this.#roomSomewhere(run) &&
-          shadow.pauses.size === 0
-        )
+        if (run.suspect_since === null && this.#roomSomewhere(run) && shadow.pauses.size === 0)
           yield wrong('L3', 'is due and an executor has room', 3_500)
         return
       case 'waiting':
