@@ -263,7 +263,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
       'executors, what they hold and when they renewed',
       () => import('./commands/executors.ts'),
     ),
-  )
+  ).option('--clear <run>', 'say that what this run left there has been seen to')
   acting(
     command(
       'slots [key]',

@@ -10,7 +10,8 @@ import { workflowsOf } from './core.ts'
 import type { Left } from './driver.ts'
 import type { Prepared } from './preparing.ts'
 import { needsPreparation, NOTHING, prepare } from './preparing.ts'
-import { removeFiles } from './removing.ts'
+import type { Behind } from './clean-up.ts'
+import { cleanUp } from './clean-up.ts'
 import { makeDriver } from './run-driver.ts'
 import { handBack, pages, send } from './wire.ts'
 import { callWorkflow } from './workflow-call.ts'
@@ -82,6 +83,7 @@ const workOf = (
     driver,
     retryInMs,
     directory: null,
+    held: false,
     prepared: undefined,
     timedOut: null,
   }
@@ -155,30 +157,31 @@ const MARKERS: Readonly<Record<'start' | 'result', MarkerKind>> = {
   result: 'result_not_saved',
 }
 
-/** All that it began has settled: its files go, and with them its slot, unless something stays behind. */
+/** All that it began has settled: what it took and its files go, and with them its slot, unless something stays behind. */
 const settle = (core: Core, of: Session, job: Drive, work: Work, left: Left): void => {
-  const unsaved = left.kind === 'dropped' && left.unsaved ? MARKERS[left.unsaved] : null
-  if (left.kind === 'dropped') {
-    if (unsaved === null) return leave(core, job)
-    leave(core, job, { kind: unsaved, note: left.reason })
-    // the run is handed back, never held by the marker; a claim here does not get it again
-    return void handBack(core, of, work.claimed, unsaved, job.reason)
+  const unsaved: Behind | null =
+    left.kind === 'dropped' && left.unsaved
+      ? { kind: MARKERS[left.unsaved], note: left.reason }
+      : null
+  // the run is handed back, never held by the marker; a claim here does not get it again
+  const gone = (behind: Behind | null): void => {
+    leave(core, job, behind ?? undefined)
+    if (unsaved) void handBack(core, of, work.claimed, unsaved.kind, job.reason)
   }
-  if (work.directory === null) return leave(core, job)
-  void removeFiles(core, work.directory).then((failure) =>
-    leave(
-      core,
-      job,
-      failure === null ? undefined : { kind: 'preparation_not_removed', note: failure },
-    ),
-  )
+  // without an end in the store its files stay for recovery
+  const files = left.kind === 'dropped' ? null : work.directory
+  if (!work.held && files === null) return gone(unsaved)
+  void cleanUp(core, of, work, files).then((behind) => gone(worse(behind, unsaved)))
 }
 
-const leave = (
-  core: Core,
-  job: Drive,
-  marker?: { readonly kind: MarkerKind; readonly note: string },
-): void => {
+/** What keeps nothing new from being taken is the marker; the other is said with it. */
+const worse = (behind: Behind | null, unsaved: Behind | null): Behind | null => {
+  if (behind === null || unsaved === null) return behind ?? unsaved
+  const note = `${behind.note}; ${unsaved.kind}: ${unsaved.note}`
+  return behind.kind === 'unreleased' ? { kind: behind.kind, note } : { ...unsaved, note }
+}
+
+const leave = (core: Core, job: Drive, marker?: Behind): void => {
   const { log, time } = core.options.ports
   const { run, attempt } = job
   if (marker) log.warn('executor.marked', { run, attempt, ...marker })

@@ -219,6 +219,15 @@ export interface WorkflowOptions<I, O> {
    * What it returns is `ctx.prepared()`.
    */
   readonly prepare?: (input: I, preparation: Preparation) => unknown
+  /**
+   * Gives back what `prepare` took outside its directory, such as a container or a device: once the work has settled, whatever
+   * became of it, and again at the next start of an executor on this host where its process was killed. It may be called
+   * twice. Where it fails, the executor takes nothing new until somebody has seen to it. What `prepare` returned is JSON then.
+   */
+  readonly release?: (
+    prepared: unknown,
+    releasing: { readonly signal: AbortSignal; readonly run: string; readonly attempt: number },
+  ) => Promise<void> | void
   /** Limit of the preparation; past it the attempt ends `failed`, reason `prepare_timeout`. Default 10 min. */
   readonly prepareLimit?: Duration
   /** Attempts of a run whose preparation fails. Default: two. */

@@ -27,6 +27,8 @@ export interface Work {
   readonly retryInMs: (error: unknown) => number | undefined
   /** Files of its preparation. */
   directory: string | null
+  /** Whether its preparation took something that is to be released. */
+  held: boolean
   /** What its preparation gave. */
   prepared: unknown
   /** While it is prepared: ends the attempt by its deadline, without a first reason. */

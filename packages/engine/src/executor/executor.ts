@@ -4,12 +4,13 @@
 import { LeaseholdError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import { makeCoordinator } from '../model/coordinator.ts'
+import { clearMarkers } from './clean-up.ts'
 import type { Core, Drive, ExecutorState, Session } from './core.ts'
 import { drain } from './draining.ts'
 import type { ExecutorOptions } from './options.ts'
 import { mustFitBefore } from './options.ts'
 import { poll } from './polling.ts'
-import { recoverFiles } from './removing.ts'
+import { recover } from './recovery.ts'
 import { register, watchLease } from './session.ts'
 import type { ExecutorStatus } from './status.ts'
 import { statusOf } from './status.ts'
@@ -28,6 +29,8 @@ export interface Executor {
   status(): ExecutorStatus
   /** Changes a class's limit; work in progress is never stopped by it. */
   setSlots(slotClass: string, limit: number): void
+  /** Somebody has seen to what this run left here: its slots are free again. How many there were. */
+  clear(run: string): number
 }
 
 export const makeExecutor = (options: ExecutorOptions): Executor => {
@@ -39,6 +42,10 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
   let stopped: Promise<void> | null = null
   let starting: Promise<Session> | null = null
   const isStarting = (): boolean => core.state === 'starting'
+  const recoverThenPoll = async (): Promise<void> => {
+    if (options.scratch && core.session) await recover(core, core.session)
+    await poll(core)
+  }
 
   const executor: Executor = {
     get state() {
@@ -62,9 +69,9 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       if (!isStarting())
         throw new LeaseholdError('draining', 'the executor was stopped while it registered')
       core.state = 'running'
-      void recoverFiles(core)
       watchLease(core)
-      polling = poll(core).catch((error: unknown) =>
+      // what an earlier life could not release is known before anything is claimed
+      polling = recoverThenPoll().catch((error: unknown) =>
         core.stopForGood('executor.poll_failed', error),
       )
     },
@@ -87,6 +94,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
       return stopped
     },
     status: () => statusOf(core),
+    clear: (run) => clearMarkers(core, run),
     setSlots(slotClass, limit) {
       coordinator.setLimit(slotClass, limit)
       core.wakePoll?.()

@@ -10,6 +10,7 @@ import { Abort } from './abort.ts'
 import { codecOf } from './codec.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { Core, Drive, Session, Work } from './core.ts'
+import { payloadOf } from './payload.ts'
 import { checked } from './schema.ts'
 
 const LIMIT = '10m'
@@ -93,7 +94,8 @@ const made = async (core: Core, of: Session, work: Work, aborting: Abort): Promi
   if (options.prepare) {
     const { run, attempt } = claimed
     const { scratch } = core.options
-    if (scratch) work.directory = await scratch.make({ session: of.id, run, attempt })
+    const label = { session: of.id, run, attempt }
+    if (scratch) work.directory = await scratch.make(label)
     work.prepared = await options.prepare(input, {
       signal: aborting.signal,
       attempt,
@@ -106,6 +108,17 @@ const made = async (core: Core, of: Session, work: Work, aborting: Abort): Promi
         )
       },
     })
+    work.held = options.release !== undefined
+    // noted before anything is done with it: a start on this host releases it where this process is killed
+    if (work.held && scratch) {
+      const prepared = payloadOf(
+        codecOf(options.codec),
+        work.prepared,
+        of.answer.limits.payloadMax,
+        `what the preparation of ${workflow.name} returns`,
+      )
+      await scratch.note(label, { workflow: workflow.name, version: workflow.version, prepared })
+    }
   }
   const current = await contextOf(workflow, input, aborting.signal)
   return {

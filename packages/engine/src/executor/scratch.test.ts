@@ -43,9 +43,10 @@ test('EX-26 what sessions left whose processes are gone is removed at the next s
   const odd = left(root, 'ses_4', { pid: 'all', began: '1' })
   mkdirSync(join(root, 'ses_5', 'run_9.1'), { recursive: true })
 
-  const removed = await systemScratch(root).recover()
+  const { removed, held } = await systemScratch(root).recover('ses_9')
 
   expect([...removed].sort()).toEqual([reused, gone])
+  expect(held).toEqual([])
   expect([own, reused, gone, odd].map((path) => existsSync(path))).toEqual([
     true,
     false,
@@ -53,7 +54,33 @@ test('EX-26 what sessions left whose processes are gone is removed at the next s
     true,
   ])
   expect(existsSync(join(root, 'ses_5', 'run_9.1'))).toBe(true)
-  expect(await systemScratch(join(root, 'nothing')).recover()).toEqual([])
+  expect(await systemScratch(join(root, 'nothing')).recover('ses_9')).toEqual({
+    removed: [],
+    held: [],
+  })
+})
+
+test('EX-15 EX-26 what a session noted that is gone is taken over by one other, and is its own until it is released', async () => {
+  const root = folder()
+  const scratch = systemScratch(root)
+  const note = { workflow: 'w', version: '1', prepared: '{"id":7}' }
+  await scratch.note(label, note)
+  // given that its process is gone, and a note beside it that cannot be read
+  writeFileSync(join(root, 'ses_1', 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, began: '1' }))
+  writeFileSync(join(root, 'ses_1', 'run_2.1.held.json'), '{')
+
+  const both = await Promise.all([
+    systemScratch(root).recover('ses_2'),
+    systemScratch(root).recover('ses_3'),
+  ])
+
+  const held = both.flatMap((each) => each.held)
+  expect(held.map((each) => each.label.run).sort()).toEqual(['run_1', 'run_2'])
+  const mine = held.find((each) => each.label.run === 'run_1')
+  expect(mine?.note).toEqual(note)
+  if (mine) await scratch.forget(mine.label)
+  expect(existsSync(join(root, mine?.label.session ?? '', 'run_1.2.held.json'))).toBe(false)
+  expect(existsSync(join(root, 'ses_1'))).toBe(false)
 })
 
 test('EX-26 a scratch directory that is a link or no directory is refused', async () => {

@@ -1,8 +1,8 @@
 // Where the files of preparations live: one directory an attempt, under one of its session, which says whose it is. What a
 // session left that is gone is found by that label and removed at the next start on this host; nobody else's is touched.
-import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { LeaseholdError } from '../kernel/errors.ts'
 import { encode } from '../kernel/json.ts'
 import type { ProcessIdentity } from './host-process.ts'
@@ -19,8 +19,28 @@ export interface Scratch {
   /** Makes the directory of an attempt and gives its path. */
   make(label: ScratchLabel): Promise<string>
   remove(directory: string): Promise<void>
-  /** Removes what sessions left whose processes are gone; the directories that it removed. */
-  recover(): Promise<readonly string[]>
+  /** Writes down what an attempt holds that must be released, for a later start in case this process is killed. */
+  note(label: ScratchLabel, held: HeldNote): Promise<void>
+  /** It has been released. */
+  forget(label: ScratchLabel): Promise<void>
+  /**
+   * Removes the directories that sessions left whose processes are gone, and takes over what they noted: from here on those
+   * notes are of this session, and of no other that starts at the same time.
+   */
+  recover(session: string): Promise<Recovered>
+}
+
+/** What an attempt holds, as the workflow that took it can release it. */
+export interface HeldNote {
+  readonly workflow: string
+  readonly version: string
+  /** JSON text of what the preparation returned. */
+  readonly prepared: string | null
+}
+
+export interface Recovered {
+  readonly removed: readonly string[]
+  readonly held: readonly { readonly label: ScratchLabel; readonly note: HeldNote }[]
 }
 
 const OWNER = 'owner.json'
@@ -37,31 +57,68 @@ export const systemScratch = (root: string): Scratch => {
     await writeFile(join(path, OWNER), encode(owner) ?? '')
     return path
   }
+  const at = (session: string): Promise<string> => {
+    const made = sessions.get(session) ?? sessionAt(session)
+    sessions.set(session, made)
+    made.catch(() => sessions.delete(session))
+    return made
+  }
   return {
     async make({ session, run, attempt }) {
-      let made = sessions.get(session)
-      if (!made) sessions.set(session, (made = sessionAt(session)))
-      try {
-        const path = join(await made, `${run}.${attempt}`)
-        await mkdir(path, { mode: 0o700 })
-        return path
-      } catch (error) {
-        sessions.delete(session)
-        throw error
-      }
+      const path = join(await at(session), `${run}.${attempt}`)
+      await mkdir(path, { mode: 0o700 })
+      return path
     },
     remove: (directory) => rm(directory, { recursive: true, force: true, maxRetries: 3 }),
-    async recover() {
+    async note(label, held) {
+      const path = join(await at(label.session), noteOf(label))
+      await writeFile(path, encode({ ...label, ...held }) ?? '', { mode: 0o600 })
+    },
+    forget: (label) => rm(join(root, label.session, noteOf(label)), { force: true }),
+    async recover(session) {
       const removed: string[] = []
-      for (const session of await namesIn(root)) {
-        const path = join(root, session)
+      const held: Recovered['held'][number][] = []
+      for (const gone of await namesIn(root)) {
+        const path = join(root, gone)
         const owner = await ownerOf(path)
-        if (owner === null || (await isAlive(owner))) continue
-        for (const name of await namesIn(path)) if (name !== OWNER) removed.push(join(path, name))
+        if (gone === session || owner === null || (await isAlive(owner))) continue
+        for (const name of await namesIn(path)) {
+          if (name === OWNER) continue
+          if (!name.endsWith(NOTE)) removed.push(join(path, name))
+          else {
+            const taken = await takeOver(join(path, name), join(await at(session), name), session)
+            if (taken) held.push(taken)
+          }
+        }
         await rm(path, { recursive: true, force: true, maxRetries: 3 })
       }
-      return removed
+      return { removed, held }
     },
+  }
+}
+
+const NOTE = '.held.json'
+const noteOf = ({ run, attempt }: ScratchLabel): string => `${run}.${attempt}${NOTE}`
+
+/** Of several that start at once one gets the file. What cannot be read is held all the same, by nobody that is known. */
+const takeOver = async (
+  from: string,
+  to: string,
+  session: string,
+): Promise<Recovered['held'][number] | null> => {
+  try {
+    await rename(from, to)
+  } catch {
+    return null
+  }
+  const name = basename(to, NOTE)
+  const dot = name.lastIndexOf('.')
+  const label = { session, run: name.slice(0, dot), attempt: Number(name.slice(dot + 1)) }
+  try {
+    const { workflow, version, prepared } = JSON.parse(await readFile(to, 'utf8')) as HeldNote
+    return { label, note: { workflow, version, prepared } }
+  } catch {
+    return { label, note: { workflow: 'an unreadable note', version: '?', prepared: null } }
   }
 }
 

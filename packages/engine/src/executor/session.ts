@@ -7,6 +7,7 @@ import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
 import type { RenewAnswer, RenewRequest, Told } from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
+import { clearMarkers } from './clean-up.ts'
 import { close, closeLocally } from './closing.ts'
 import type { Core, Session } from './core.ts'
 import { driversOf, FIRST_RETRY_MS, heldBy, LAST_RETRY_MS } from './core.ts'
@@ -66,8 +67,10 @@ export const register = async (core: Core): Promise<Session> => {
 }
 
 /** What the engine tells of a run goes to the attempt that it names, if that is here. */
-const pass = ({ coordinator }: Core, { run, attempt, directive, note }: Told): void =>
-  coordinator.holding(run, attempt)?.work?.driver.told(directive, note)
+const pass = (core: Core, { run, attempt, directive, note }: Told): void => {
+  if (directive === 'clear') clearMarkers(core, run)
+  else core.coordinator.holding(run, attempt)?.work?.driver.told(directive, note)
+}
 
 const renewal = (core: Core, of: Session): RenewRequest => {
   const now = core.options.ports.time.mono()

@@ -72,6 +72,8 @@ export interface Coordinator<J extends Job = Job> {
   except(): string[]
   /** Removes a job whose work has settled. With a marker its slot stays held, and is never free in between. */
   settle(job: J, marker?: { readonly kind: MarkerKind; readonly note: string; at: number }): void
+  /** A marker of a job that an earlier life of this executor had: it takes a slot, as the job would have kept it. */
+  hold(marker: Marker): void
   /** Lets go of the markers of a run that an operator has seen to; how many there were. */
   clear(run: string): number
   slots(): SlotCount[]
@@ -199,6 +201,10 @@ export const makeCoordinator = <J extends Job = Job>(
       jobs.delete(job)
       if (latest.get(run) === job) latest.delete(run)
       if (!marker) of(slotClass).used -= 1
+    },
+    hold(marker) {
+      markers = [...markers, marker]
+      of(marker.slotClass).used += 1
     },
     clear(run) {
       const gone = markers.filter((each) => each.run === run)

@@ -232,7 +232,8 @@ export interface RenewRequest {
 export interface Told {
   readonly run: string
   readonly attempt: number
-  readonly directive: Directive
+  /** `clear`: somebody has seen to what this run left on the executor; of a run, whatever its attempt. */
+  readonly directive: Directive | 'clear'
   readonly note: string | null
 }
 export interface RenewOk {

@@ -14,6 +14,7 @@ import {
   sweeps,
   workflows,
 } from '../queries/operations.ts'
+import { clearMarkers } from '../transitions/clear-markers.ts'
 import { pauseLine, resumeLine } from '../transitions/pause-line.ts'
 import { settleOrder } from '../transitions/settle-order.ts'
 import { setCurrent } from '../transitions/set-current.ts'
@@ -27,6 +28,9 @@ export const operationsAnswers = ({
 }: Shared): AnswersTo<keyof typeof operationsRoutes> => ({
   listExecutors: ({ query: { endedWithinMs } }) =>
     engine.read((tx) => executors(tx, endedWithinMs)),
+
+  clearExecutor: ({ params: { session }, body: { run }, actor, once }) =>
+    once((tx) => clearMarkers(tx, { session, run, by: actor })),
 
   listSlots: () => engine.read(slots),
 

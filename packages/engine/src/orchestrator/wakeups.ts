@@ -30,7 +30,7 @@ const said = z.object({
         session: z.string(),
         run: z.string(),
         attempt: z.number(),
-        directive: z.enum(['cancel', 'pause', 'waits']),
+        directive: z.enum(['cancel', 'pause', 'waits', 'clear']),
         note: z.string().nullable(),
       }),
     )

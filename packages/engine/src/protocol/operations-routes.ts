@@ -33,6 +33,18 @@ export const operationsRoutes = {
     answer: z.object({ now: instant, executors: z.array(executor) }),
     refusals: [],
   }),
+  clearExecutor: route({
+    method: 'POST',
+    path: '/v1/executors/:session/clear',
+    summary:
+      'Tell an executor that what a run left there has been seen to: it frees the slots that it kept',
+    group: 'executors',
+    role: 'operator',
+    params: z.strictObject({ session: name }),
+    body: z.strictObject({ run: name }),
+    answer: z.object({ session: z.string(), run: z.string() }),
+    refusals: ['not_found'],
+  }),
   listSlots: route({
     method: 'GET',
     path: '/v1/slots',

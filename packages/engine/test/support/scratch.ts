@@ -1,9 +1,10 @@
 // A scratch without a disk: which directories there are, and a removal that a test can break or hold back.
-import type { Scratch, ScratchLabel } from '../../src/executor/scratch.ts'
+import type { HeldNote, Scratch, ScratchLabel } from '../../src/executor/scratch.ts'
 
 export interface TestScratch extends Scratch {
   readonly directories: Set<string>
   readonly made: ScratchLabel[]
+  readonly notes: Map<string, { label: ScratchLabel; note: HeldNote }>
   /** What happens to a removal from here on. */
   failing: Error | Promise<void> | null
 }
@@ -12,6 +13,7 @@ export const scratchInMemory = (): TestScratch => {
   const it: TestScratch = {
     directories: new Set(),
     made: [],
+    notes: new Map(),
     failing: null,
     make(label) {
       const path = `/scratch/${label.session}/${label.run}.${label.attempt}`
@@ -24,7 +26,18 @@ export const scratchInMemory = (): TestScratch => {
       if (it.failing) await it.failing
       it.directories.delete(directory)
     },
-    recover: () => Promise.resolve([]),
+    note(label, note) {
+      it.notes.set(`${label.run}.${label.attempt}`, { label, note })
+      return Promise.resolve()
+    },
+    forget(label) {
+      it.notes.delete(`${label.run}.${label.attempt}`)
+      return Promise.resolve()
+    },
+    recover(session) {
+      const held = [...it.notes.values()].filter(({ label }) => label.session !== session)
+      return Promise.resolve({ removed: [], held })
+    },
   }
   return it
 }
