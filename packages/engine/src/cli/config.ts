@@ -19,6 +19,8 @@ export interface Config {
   /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
   readonly databaseListen: string | null
   readonly databaseConnections: number
+  /** How long a migration waits for a table that another transaction uses. */
+  readonly databaseMigrationLockMs: number
   readonly databaseSchema: string
   /** Where clients and executors find the server. */
   readonly url: string
@@ -88,9 +90,14 @@ const items: Readonly<Record<Name, Item>> = {
   database: postgres,
   databaseListen: postgres,
   databaseConnections: {
-    schema: z.coerce.number().int().min(2),
-    expected: 'a whole number of 2 or more',
+    schema: z.coerce.number().int().min(1),
+    expected: 'a whole number of 1 or more',
     fallback: 10,
+  },
+  databaseMigrationLockMs: {
+    schema: duration.pipe(z.number().int().min(1)),
+    expected: 'a duration such as 5s of 1 ms or more, or milliseconds',
+    fallback: 5_000,
   },
   databaseSchema: {
     schema: text.regex(/^[a-z_][a-z0-9_]{0,52}$/),
@@ -140,6 +147,7 @@ export const storeOf = ({
   database,
   databaseListen,
   databaseConnections,
+  databaseMigrationLockMs,
   databaseSchema,
 }: Config): StoreAt =>
   database === null
@@ -148,6 +156,7 @@ export const storeOf = ({
         database,
         listen: databaseListen,
         connections: databaseConnections,
+        migrationLockMs: databaseMigrationLockMs,
         schema: databaseSchema,
       }
 

@@ -132,6 +132,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
     .option('--file <path>', 'SQLite file')
     .option('--database <url>', 'PostgreSQL database instead (better: LEASEHOLD_DATABASE)')
+    .option('--plan', 'only say what would be done, and which locks it takes')
     .option(
       '--to <url>',
       'move all that the file holds to this PostgreSQL database, which must be empty',

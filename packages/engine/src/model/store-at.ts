@@ -7,8 +7,10 @@ export type StoreAt =
       readonly database: string
       /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
       readonly listen?: string | null
-      /** Connections at most, of which one is kept for renewals. Default 10. */
+      /** Connections at most, of which one is kept for renewals where there are two or more. Default 10. */
       readonly connections?: number
+      /** How long a migration waits for a table that another transaction uses, in ms. Default 5,000. */
+      readonly migrationLockMs?: number
       /** The schema of the database that is Leasehold's; made where it is not there. Default `public`. */
       readonly schema?: string
     }

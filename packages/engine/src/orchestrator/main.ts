@@ -9,7 +9,9 @@ import type { Settings } from '../model/settings.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import { nameOf } from '../model/store-at.ts'
 import type { Migrated } from '../store/migrate.ts'
-import { migrateSqlite } from '../store/migrate.ts'
+import { migrateSqlite, migrations, planSqlite } from '../store/migrate.ts'
+import type { PlannedMigration } from '../store/migration-plan.ts'
+import { planOf } from '../store/migration-plan.ts'
 import { own } from '../store/owner.ts'
 import { openSqlite } from '../store/sqlite.ts'
 import type { PostgresStore } from '../store/postgres.ts'
@@ -88,6 +90,33 @@ export const migrateStore = async (at: StoreAt, ports: Ports): Promise<Migrated>
   return withStore(at, ports, async (_store, migrated) => migrated)
 }
 
+/** What `migrateStore` would do, statement by statement with its locks; it changes nothing. */
+export const planMigrations = async (at: StoreAt, ports: Ports): Promise<PlannedMigration[]> => {
+  if ('file' in at) {
+    if (!existsSync(at.file)) return planOf(migrations(), migrations())
+    const ownership = own(at.file, `process ${process.pid}`)
+    try {
+      const store = openSqlite(at.file, ports.time)
+      try {
+        return planSqlite(store.db)
+      } finally {
+        await store.close()
+      }
+    } finally {
+      ownership.release()
+    }
+  }
+  const { openPostgres, planOn } = await import('../store/postgres.ts')
+  const { addressOf } = await import('./open-postgres.ts')
+  const { timers, random, log } = ports
+  const store = openPostgres({ ...addressOf(at), timers, random, log, connections: 1 })
+  try {
+    return await planOn(store)
+  } finally {
+    await store.close()
+  }
+}
+
 /**
  * Moves all that a file holds to an empty database; a file that somebody owns is refused. What is cut off leaves nothing
  * there, and is begun anew. Executors that hold something go on with it once a server is up on the database.
@@ -154,6 +183,7 @@ const withStore = async <T>(
       random,
       log,
       connections: 2,
+      ...(at.migrationLockMs === undefined ? {} : { migrationLockMs: at.migrationLockMs }),
       ...(at.schema === undefined ? {} : { schema: at.schema }),
     })
     try {

@@ -19,8 +19,10 @@ export interface OpenPostgresOptions {
   readonly listenUrl?: string
   readonly ports: Ports
   readonly settings?: Partial<Settings>
-  /** Connections at most, of which one is kept for renewals. Default 10. */
+  /** Connections at most, of which one is kept for renewals where there are two or more. Default 10. */
   readonly connections?: number
+  /** How long a migration waits for a table that another transaction uses, in ms. Default 5,000. */
+  readonly migrationLockMs?: number
   /** A schema of the database other than `public`. */
   readonly schema?: string
   /** The store's clock is the port's instead of the database's: for tests. */
@@ -33,14 +35,16 @@ export const addressOf = ({
   database: url,
   listen,
   connections,
+  migrationLockMs,
   schema,
 }: Extract<StoreAt, { readonly database: string }>): Pick<
   OpenPostgresOptions,
-  'url' | 'listenUrl' | 'connections' | 'schema'
+  'url' | 'listenUrl' | 'connections' | 'migrationLockMs' | 'schema'
 > => ({
   url,
   ...(listen ? { listenUrl: listen } : {}),
   ...(connections === undefined ? {} : { connections }),
+  ...(migrationLockMs === undefined ? {} : { migrationLockMs }),
   ...(schema === undefined ? {} : { schema }),
 })
 

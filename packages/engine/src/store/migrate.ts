@@ -4,15 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { ClientBase } from 'pg'
 import { checksum } from '../kernel/digest.ts'
-import { Fault } from '../kernel/errors.ts'
+import { Defect, Fault } from '../kernel/errors.ts'
 import { postgresText, sqliteText } from './dialect.ts'
 import { keep } from './keep.ts'
-
-export interface Migration {
-  readonly number: number
-  readonly name: string
-  readonly text: string
-}
+import type { Migration, PlannedMigration } from './migration-plan.ts'
+import { planOf, statementsOf } from './migration-plan.ts'
 
 /** The migrations that this program carries, in order. */
 export const migrations = (
@@ -78,68 +74,131 @@ const migrated = (applied: readonly Migration[], list: readonly Migration[]): Mi
   version: Math.max(0, ...list.map((each) => each.number)),
 })
 
+/** Two that came from two hands under one number: which of them a database has could not be told. */
+const mustDiffer = (list: readonly Migration[]): void => {
+  for (const [i, { number, name }] of list.entries())
+    if (list[i - 1]?.number === number)
+      throw new Defect(
+        `${list[i - 1]?.name} and ${name} have one number; give the later one the next`,
+      )
+}
+
+export interface MigrateOptions {
+  /** Sees each statement after it has run: for tests that let the process die there. */
+  readonly after?: (statement: string) => void | Promise<void>
+  /** How long a statement waits for a table that somebody uses, in ms. Default 5,000. PostgreSQL only. */
+  readonly lockMs?: number
+}
+
 export const migrateSqlite = (
   db: Database.Database,
   now: number,
   list: readonly Migration[] = migrations(),
+  { after }: Pick<MigrateOptions, 'after'> = {},
 ): Migrated => {
-  refuseForeign(
-    keep(db.prepare(`select name from sqlite_master where type = 'table'`))
-      .pluck()
-      .all() as string[],
-  )
+  mustDiffer(list)
+  refuseForeign(tablesIn(db))
   db.exec(RECORD)
-  const left = pending(
-    keep(db.prepare('select number, name, checksum from migrations')).all() as Applied[],
-    list,
-  )
+  const left = pendingSqlite(db, list)
   for (const each of left) {
     const apply = db.transaction(() => {
-      db.exec(sqliteText(each.text))
+      for (const statement of statementsOf(sqliteText(each.text))) {
+        db.exec(statement)
+        void after?.(statement)
+      }
       keep(
         db.prepare(
           'insert into migrations (number, name, checksum, applied_at) values (?, ?, ?, ?)',
         ),
       ).run(each.number, each.name, checksum(each.text), now)
+      void after?.('insert into migrations')
     })
     apply.immediate()
   }
   return migrated(left, list)
 }
 
+const tablesIn = (db: Database.Database): string[] =>
+  keep(db.prepare(`select name from sqlite_master where type = 'table'`)).pluck().all() as string[]
+
+const pendingSqlite = (db: Database.Database, list: readonly Migration[]): Migration[] =>
+  pending(
+    keep(db.prepare('select number, name, checksum from migrations')).all() as Applied[],
+    list,
+  )
+
+/** What `migrateSqlite` would do. It changes nothing. */
+export const planSqlite = (
+  db: Database.Database,
+  list: readonly Migration[] = migrations(),
+): PlannedMigration[] => {
+  const tables = tablesIn(db)
+  refuseForeign(tables)
+  return planOf(list, tables.includes('migrations') ? pendingSqlite(db, list) : list)
+}
+
+const tablesOf = async (client: ClientBase): Promise<string[]> => {
+  const { rows } = await client.query<{ name: string }>(
+    `select tablename as name from pg_tables where schemaname = current_schema()`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+/** What `migratePostgres` would do. It changes nothing and locks nothing. */
+export const planPostgres = async (
+  client: ClientBase,
+  list: readonly Migration[] = migrations(),
+): Promise<PlannedMigration[]> => {
+  const tables = await tablesOf(client)
+  refuseForeign(tables)
+  const { rows } = tables.includes('migrations')
+    ? await client.query<Applied>('select number, name, checksum from migrations')
+    : { rows: [] }
+  return planOf(list, pending(rows, list))
+}
+
 /**
  * As `migrateSqlite`. Programs that start at once wait for one another on the table of migrations; each migration is one
- * transaction, so that one that was cut off is begun anew.
+ * transaction, so that one that was cut off is begun anew. A table that somebody uses for longer than `lockMs` is not waited
+ * for, since everybody else would stand in line behind us: the fault says who it is.
  */
 export const migratePostgres = async (
   client: ClientBase,
   list: readonly Migration[] = migrations(),
+  { after, lockMs = LOCK_MS }: MigrateOptions = {},
 ): Promise<Migrated> => {
-  const { rows: tables } = await client.query<{ name: string }>(
-    `select tablename as name from pg_tables where schemaname = current_schema()`,
-  )
-  refuseForeign(tables.map(({ name }) => name))
+  mustDiffer(list)
+  refuseForeign(await tablesOf(client))
   const applied: Migration[] = []
   let met = 0
   for (;;) {
+    let at = { name: 'the first migration', statement: 'the table of migrations' }
     await client.query('begin')
     try {
+      await client.query(`set local lock_timeout = ${TURN_MS}`)
       await client.query(RECORD)
       await client.query('lock table migrations in exclusive mode')
       const { rows } = await client.query<Applied>('select number, name, checksum from migrations')
       const [next] = pending(rows, list)
       if (next) {
-        await client.query(postgresText(next.text))
+        await client.query(`set local lock_timeout = ${Math.max(1, Math.floor(lockMs))}`)
+        for (const statement of statementsOf(postgresText(next.text))) {
+          at = { name: next.name, statement }
+          await client.query(statement)
+          await after?.(statement)
+        }
         await client.query(
           `insert into migrations (number, name, checksum, applied_at) values ($1, $2, $3, ${postgresText('{now}')})`,
           [next.number, next.name, checksum(next.text)],
         )
+        await after?.('insert into migrations')
       }
       await client.query('commit')
       if (!next) return migrated(applied, list)
       applied.push(next)
     } catch (error) {
       await client.query('rollback')
+      if ((error as { code?: string }).code === '55P03') throw await blocked(client, at, error)
       // of two that create the table at once one is refused by the catalog; the next time it is there
       met += 1
       if (met > 20 || !TWICE.includes((error as { code?: string }).code ?? '')) throw error
@@ -148,3 +207,32 @@ export const migratePostgres = async (
 }
 
 const TWICE = ['23505', '42P07', '42710']
+const LOCK_MS = 5_000
+/** How long we wait for another program that migrates. */
+const TURN_MS = 60_000
+
+/** Who was in the way, as far as can still be seen. */
+const blocked = async (
+  client: ClientBase,
+  { name, statement }: { readonly name: string; readonly statement: string },
+  cause: unknown,
+): Promise<Fault> => {
+  const { rows } = await client.query<{ pid: number; who: string; state: string; table: string }>(
+    `select a.pid, coalesce(nullif(a.application_name, ''), a.usename, 'somebody') as who, coalesce(a.state, 'at work') as state, min(c.relname) as table
+       from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace join pg_stat_activity a on a.pid = l.pid
+      where n.nspname = current_schema() and l.granted and a.pid <> pg_backend_pid()
+      group by a.pid, a.application_name, a.usename, a.state, a.xact_start order by a.xact_start limit 3`,
+  )
+  const seen =
+    rows.length === 0
+      ? 'it has ended meanwhile'
+      : rows
+          .map(({ pid, who, state, table }) => `process ${pid} (${who}, ${state}, on ${table})`)
+          .join('; ')
+  return new Fault(
+    'store_busy',
+    `${name} waited too long for a table that another transaction uses, at “${statement.replace(/\s+/g, ' ').slice(0, 80)}”: ${seen}. ` +
+      'It was rolled back whole. End that transaction, or migrate when it has ended; databaseMigrationLockMs is how long it waits',
+    { cause },
+  )
+}

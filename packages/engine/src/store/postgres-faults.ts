@@ -10,15 +10,12 @@ const codeOf = (error: Error): string => {
   return typeof code === 'string' ? code : ''
 }
 
-/** Two transactions met, or a plan outlived its table: nothing was written, and the same transaction may be tried again. */
-export const isConflict = (error: Error): boolean => {
-  const code = codeOf(error)
-  return (
-    code === '40001' ||
-    code === '40P01' ||
-    (code === '0A000' && error.message.includes('cached plan'))
-  )
-}
+/** Two transactions met: nothing was written, and the same transaction may be tried again. */
+export const isConflict = (error: Error): boolean => ['40001', '40P01'].includes(codeOf(error))
+
+/** A prepared plan outlived a change of its tables: it may be tried again under another name, and never under its own. */
+export const isOutlived = (error: Error): boolean =>
+  codeOf(error) === '0A000' && error.message.includes('cached plan')
 
 /** A prepared statement is not where it was prepared, or is there already. */
 export const isUnprepared = (error: Error): boolean => ['26000', '42P05'].includes(codeOf(error))
@@ -81,6 +78,12 @@ export const faultOf = (error: Error, at: string | null, stage: Stage): Error =>
       cause: error,
     })
   }
+  if (isOutlived(error))
+    return new Fault(
+      'store_unavailable',
+      `the tables changed again and again under a statement: ${error.message}`,
+      { cause: error },
+    )
   if (isConflict(error))
     return new Fault('store_unavailable', `transactions kept meeting: ${error.message}`, {
       cause: error,

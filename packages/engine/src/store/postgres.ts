@@ -10,11 +10,12 @@ import type { Timers } from '../kernel/timers.ts'
 import { sleep } from '../kernel/timers.ts'
 import { clockParam, postgresText } from './dialect.ts'
 import type { Migrated } from './migrate.ts'
-import { migratePostgres } from './migrate.ts'
+import { migratePostgres, migrations, planPostgres } from './migrate.ts'
+import type { PlannedMigration } from './migration-plan.ts'
 import type { PipelineError, Plan, Send } from './pipeline.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Stage } from './postgres-faults.ts'
-import { faultOf, isConflict, isUnprepared, violationOf } from './postgres-faults.ts'
+import { faultOf, isConflict, isOutlived, isUnprepared, violationOf } from './postgres-faults.ts'
 import type { Ask, Param, Sql, Statement, Steps, Tx } from './sql.ts'
 import type { Manner, Store, Tap } from './store.ts'
 
@@ -22,6 +23,7 @@ export interface PostgresStore extends Store {
   readonly kind: 'postgres'
   readonly pool: pg.Pool
   readonly schema: string
+  readonly migrationLockMs: number
 }
 
 export interface PostgresOptions {
@@ -32,7 +34,7 @@ export interface PostgresOptions {
   readonly log: Log
   /** Connections at most. Default 10. */
   readonly connections?: number
-  /** Of these, so many are only for what must not wait behind the rest: renewals. Default 1. */
+  /** Of these, so many are only for what must not wait behind the rest: renewals. Default 1; none where there is only one. */
   readonly reserved?: number
   /** How long a statement may take before the server ends it, in ms. Default 30,000. */
   readonly statementMs?: number
@@ -42,6 +44,8 @@ export interface PostgresOptions {
   readonly idleMs?: number
   /** How long a transaction waits for a free connection, and a new one for its server, in ms. Default 5,000. */
   readonly connectMs?: number
+  /** How long a migration waits for a table that another transaction uses, in ms. Default 5,000. */
+  readonly migrationLockMs?: number
   /** A schema of the database other than `public`: small letters, digits and underscores. */
   readonly schema?: string
   /** The clock, where it is not the database's own: for tests. */
@@ -67,8 +71,12 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     idleMs = IDLE_MS,
     connectMs = 5_000,
     schema = 'public',
+    migrationLockMs = 5_000,
   } = options
-  const pools = [Math.max(1, connections - reserved), Math.max(1, reserved)].map((max) => {
+  // one is never two: what is urgent waits then with the rest
+  const sizes =
+    reserved > 0 && connections > reserved ? [connections - reserved, reserved] : [connections]
+  const pools = sizes.map((max) => {
     const pool = new pg.Pool({
       connectionString: options.url,
       max,
@@ -84,8 +92,10 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
       client.on('error', (error) => log.debug('store.connection_lost', { error: error.message }))
     })
     return pool
-  }) as [pg.Pool, pg.Pool]
+  })
   const plans = new Map<string, Plan>()
+  /** Rises when names are given up whose plans have outlived a change of their tables. */
+  let naming = 0
   const clock = time !== undefined
   let named = true
   let roundTrips = 0
@@ -94,7 +104,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     let plan = plans.get(text)
     if (!plan) {
       plan = {
-        name: `${name.slice(0, 50)}_${plans.size}`,
+        name: `${name.slice(0, 44)}_${plans.size}${naming === 0 ? '' : `_${naming}`}`,
         text: postgresText(text, clock),
         of,
         columns: null,
@@ -243,8 +253,9 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   ): Promise<T> => {
     const opening = manner === 'sweep' ? OPENING_SWEEP : OPENING
     for (let tries = 1; ; tries++) {
-      // others may learn meanwhile that names are not carried over
+      // others may learn meanwhile that names are not carried over, or that their plans are of no more use
       const wasNamed = named
+      const wasNaming = naming
       try {
         return await once(pool, begin, opening, transaction)
       } catch (error) {
@@ -256,18 +267,26 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
           named = false
           log.info('store.unprepared', { error: failure.error.message })
         }
-        if ((!unprepared && !isConflict(failure.error)) || tries >= TRIES)
+        // a migration has changed what a statement answers, and every connection keeps its plan under the old name
+        const outlived = isOutlived(failure.error)
+        if (outlived && naming === wasNaming) {
+          naming += 1
+          plans.clear()
+          log.info('store.plans_outlived', { error: failure.error.message, at: failure.at })
+        }
+        if ((!unprepared && !outlived && !isConflict(failure.error)) || tries >= TRIES)
           throw faultOf(failure.error, failure.at, stage)
-        if (!unprepared) await sleep(timers, jittered(random, 5 * 2 ** tries))
+        if (!unprepared && !outlived) await sleep(timers, jittered(random, 5 * 2 ** tries))
       }
     }
   }
 
-  const [main, reserve] = pools
+  const [main, reserve = main] = pools as [pg.Pool, pg.Pool?]
   return {
     kind: 'postgres',
     pool: main,
     schema,
+    migrationLockMs,
     run: (transaction, manner) =>
       transact(manner === 'urgent' ? reserve : main, BEGIN, transaction, manner),
     read: (transaction) => transact(main, BEGIN_READ, transaction),
@@ -332,7 +351,7 @@ export const preparePostgres = async (store: PostgresStore): Promise<Migrated> =
             // of two that make it at once one is refused by the catalog
             if (!MADE_ALREADY.includes((error as { code?: string }).code ?? '')) throw error
           })
-      return await migratePostgres(client)
+      return await migratePostgres(client, migrations(), { lockMs: store.migrationLockMs })
     } catch (error) {
       spoiled = error as Error
       throw error
@@ -347,5 +366,19 @@ export const preparePostgres = async (store: PostgresStore): Promise<Migrated> =
           (error as { severity?: unknown }).severity === undefined ? null : 'opening',
           'open',
         )
+  }
+}
+
+/** What `preparePostgres` would apply to it; a schema that is not there yet is as an empty one. */
+export const planOn = async (store: PostgresStore): Promise<PlannedMigration[]> => {
+  try {
+    const client = await store.pool.connect()
+    try {
+      return await planPostgres(client)
+    } finally {
+      client.release()
+    }
+  } catch (error) {
+    throw error instanceof Fault ? error : faultOf(error as Error, null, 'open')
   }
 }

@@ -369,3 +369,56 @@ describe('a server that fails', () => {
     await Promise.all(busy)
   })
 })
+
+describe('a table that a migration changes under an open store', () => {
+  const everything = sql<{ id: string; n: unknown }>('test.everything', 'select * from things')
+  const counted = sql<{ n: unknown }>('test.counted', 'select n from things')
+
+  it('RAIL-18 a statement whose plan has outlived the table is tried again once, under another name, on every connection', async () => {
+    const store = open({ connections: 4, reserved: 1 })
+    schema.psql.query(`insert into things values ('a', 7)`)
+    const read = () =>
+      store.run(function* () {
+        // several of its statements are outlived, and that is one thing
+        const [[first]] = yield* ask(statement(everything), statement(nap, 0.05))
+        const [[second]] = yield* finish(statement(counted))
+        return [first, second]
+      })
+    // plans on more than one connection
+    await Promise.all([read(), read(), read()])
+    expect(store.pool.totalCount).toBe(3)
+    schema.psql.query(`alter table things alter column n type text using 'n' || n`)
+    schema.psql.query('alter table things add column more int')
+    const before = store.roundTrips
+    const row = { id: 'a', n: 'n7', more: null }
+    expect(await read()).toEqual([row, { n: 'n7' }])
+    // the ask that failed, its rollback, and the two of the whole anew
+    expect(store.roundTrips - before).toBe(4)
+    expect(await Promise.all([read(), read(), read()])).toEqual(
+      Array.from({ length: 3 }, () => [row, { n: 'n7' }]),
+    )
+    schema.psql.query('alter table things drop column more')
+    expect(await read()).toEqual([{ id: 'a', n: 'n7' }, { n: 'n7' }])
+    schema.psql.query(`alter table things alter column n type int using 7`)
+  })
+})
+
+describe('connections', () => {
+  it('RAIL-17 no more are opened than the setting says, renewals included; one is enough', async () => {
+    for (const connections of [1, 2, 5]) {
+      const store = open({ connections })
+      const all = await Promise.all(
+        Array.from({ length: 12 }, (_each, i) =>
+          store.run(
+            function* () {
+              yield* ask(statement(nap, 0.05))
+              return (yield* ask(statement(self)))[0][0]?.n
+            },
+            i % 3 === 0 ? 'urgent' : undefined,
+          ),
+        ),
+      )
+      expect(new Set(all).size, `${connections} connections`).toBe(connections)
+    }
+  })
+})

@@ -1,17 +1,22 @@
 // `leasehold migrate`: brings a store to this program’s schema; a file, while nobody owns it. With `--to` all that a file
-// holds is moved to a database.
+// holds is moved to a database; with `--plan` it only says what it would do, and whom that keeps waiting.
 import { LeaseholdError } from '../../kernel/errors.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { StoreAt } from '../../model/store-at.ts'
 import { nameOf } from '../../model/store-at.ts'
-import { migrateStore, moveStore } from '../../orchestrator/main.ts'
+import { migrateStore, moveStore, planMigrations } from '../../orchestrator/main.ts'
 import type { Call, Run } from '../call.ts'
 import { loadConfig, storeOf } from '../config.ts'
 import { exit } from '../exit.ts'
 
-export const run: Run<{ readonly to?: string }> = async ({ options, out, sources }) => {
+export const run: Run<{ readonly to?: string; readonly plan?: boolean }> = async ({
+  options,
+  out,
+  sources,
+}) => {
   const { config } = loadConfig(sources)
   const { to } = options
+  if (options.plan === true) return plan({ options, out }, storeOf(config))
   if (to !== undefined) return move({ options, out }, config.file, to, config.databaseSchema)
   const at = storeOf(config)
   const { applied, version } = await migrateStore(at, systemPorts())
@@ -20,6 +25,34 @@ export const run: Run<{ readonly to?: string }> = async ({ options, out, sources
     for (const name of applied) out.line(`applied ${name}`)
     out.line(`${nameOf(at)} is at schema ${version}`)
   }
+  return exit.ok
+}
+
+const plan = async (
+  { options, out }: Pick<Call, 'options' | 'out'>,
+  at: StoreAt,
+): Promise<number> => {
+  const planned = await planMigrations(at, systemPorts())
+  if (options.json) {
+    out.json({ store: nameOf(at), migrations: planned })
+    return exit.ok
+  }
+  if (planned.length === 0) out.line(`${nameOf(at)} is at the newest schema`)
+  for (const { name, statements } of planned) {
+    out.line(name)
+    for (const { text, lock } of statements)
+      out.line(
+        `  ${text.replace(/\s+/g, ' ').slice(0, 70)}: ${
+          lock === null ? 'a table of its own' : `${lock.level} on ${lock.table}, ${lock.means}`
+        }`,
+      )
+  }
+  if (planned.length > 0)
+    out.note(
+      'file' in at
+        ? 'a file is migrated while nobody owns it'
+        : 'each is one transaction: its locks last until it commits',
+    )
   return exit.ok
 }
 
