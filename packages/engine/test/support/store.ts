@@ -117,6 +117,8 @@ interface StoreOptions {
   readonly file?: string
   readonly clock?: VirtualClock
   readonly log?: Log
+  /** In place of the store of this project's tests. */
+  readonly on?: 'sqlite'
 }
 
 export const openStore = async (options: StoreOptions = {}): Promise<TestStore> => {
@@ -226,8 +228,9 @@ const database = async ({
   file = ':memory:',
   settings = {},
   ports,
+  on,
 }: StoreOptions & { readonly ports: Ports }): Promise<Database> => {
-  const url = postgresUrl()
+  const url = on === 'sqlite' ? null : postgresUrl()
   if (url !== null) {
     const { schema, psql, free } = testSchema(url)
     const opened = await openOnPostgres({
