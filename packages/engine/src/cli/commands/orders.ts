@@ -6,18 +6,18 @@ import { clock, table } from '../said.ts'
 import { reach } from '../server.ts'
 
 export const run: Run<{ readonly retry?: boolean; readonly drop?: boolean }> = async ({
-  args: [order],
+  args: [order = ''],
   options: { retry, drop, json },
   out,
   sources,
 }) => {
   const { client } = reach(sources)
-  if ((retry === true || drop === true) !== (order !== undefined) || (retry && drop))
+  if ((retry === true || drop === true) !== (order !== '') || (retry && drop))
     throw new LeaseholdError(
       'invalid_config',
       'an order is named with one of --retry and --drop; without any, those that are set aside are listed',
     )
-  if (order !== undefined) {
+  if (order !== '') {
     const answer = await (retry === true ? client.retryOrder(order) : client.dropOrder(order))
     if (json) out.json(answer)
     else out.line(`${answer.order} was ${answer.done}`)
