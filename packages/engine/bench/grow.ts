@@ -79,7 +79,8 @@ const onPostgres = async (url: string): Promise<Raw> => {
     kind: 'postgres',
     async columns(table) {
       const { rows } = await client.query<{ name: string }>(
-        'select column_name as name from information_schema.columns where table_name = $1 and table_schema = current_schema() order by ordinal_position',
+        `select column_name as name from information_schema.columns
+           where table_name = $1 and table_schema = current_schema() and is_generated = 'NEVER' order by ordinal_position`,
         [table],
       )
       return rows.map(({ name }) => name)

@@ -161,8 +161,8 @@ const lists = async (place: string, count: number): Promise<Figures> => {
   await grow(place, count, {
     status: `case when ${failed} then 'failed' else 'succeeded' end`,
     reason: `case when ${failed} then 'error' end`,
-    note: `case when ${failed} then 'card ' || (g * 7 + k) % 997 || ' was refused' end`,
-    owner: `'owner-' || k % 100`,
+    note: `case when ${failed} then 'card ' || ((g * 7 + k) % 997) || ' was refused' end`,
+    owner: `'owner-' || (k % 100)`,
     workflow: `case when k % 10 = 0 then 'rare' else c.workflow end`,
   })
   opened = await openIn(place)
@@ -176,8 +176,10 @@ const lists = async (place: string, count: number): Promise<Figures> => {
     }
     return percentile(times, 0.95)
   }
-  const list = (filter: Partial<RunFilter>, cursor: string | null = null): Promise<unknown> =>
-    engine.read((tx) => runList(tx, { ...anything, ...filter }, cursor, 50))
+  const list = async (filter: Partial<RunFilter>, cursor: string | null = null): Promise<void> => {
+    const { runs } = await engine.read((tx) => runList(tx, { ...anything, ...filter }, cursor, 50))
+    if (runs.length === 0) throw new Error(`nothing was found for ${JSON.stringify(filter)}`)
+  }
   const deep = (i: number): string => `run_0${(i * 5_000).toString(16).padStart(15, '0')}`
   const figures = {
     page: await took((i) => list({}, deep(i + 1))),
