@@ -8,6 +8,7 @@ import { PROTOCOL_VERSION } from '../src/model/work.ts'
 import type { Opened } from '../src/orchestrator/open.ts'
 import { runCounts, runList } from '../src/queries/run-list.ts'
 import type { RunFilter } from '../src/store/tables/views.ts'
+import { NO_FILTER } from '../src/store/tables/views.ts'
 import { drainedBy, executorOn, openIn, ports, registerOn, signal, startAll } from './engine.ts'
 import type { Figures } from './figures.ts'
 import { median, percentile, stopwatch } from './figures.ts'
@@ -138,19 +139,6 @@ const behindBlocked = async (opened: Opened): Promise<number> => {
   return rate
 }
 
-const anything: RunFilter = {
-  statuses: [],
-  workflow: null,
-  owner: null,
-  queue: null,
-  label: null,
-  waitOn: null,
-  reason: null,
-  startedAfter: null,
-  startedBefore: null,
-  text: null,
-}
-
 /** P8: pages, counts and searches, each a hundred times, among `count` ended runs, one in twenty of them failed. */
 const lists = async (place: string, count: number): Promise<Figures> => {
   let opened = await openIn(place)
@@ -177,7 +165,7 @@ const lists = async (place: string, count: number): Promise<Figures> => {
     return percentile(times, 0.95)
   }
   const list = async (filter: Partial<RunFilter>, cursor: string | null = null): Promise<void> => {
-    const { runs } = await engine.read((tx) => runList(tx, { ...anything, ...filter }, cursor, 50))
+    const { runs } = await engine.read((tx) => runList(tx, { ...NO_FILTER, ...filter }, cursor, 50))
     if (runs.length === 0) throw new Error(`nothing was found for ${JSON.stringify(filter)}`)
   }
   const deep = (i: number): string => `run_0${(i * 5_000).toString(16).padStart(15, '0')}`
