@@ -1,5 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
+/** What is too long for every change is run at night: LEASEHOLD_NIGHTLY=1. */
+const nightly = process.env['LEASEHOLD_NIGHTLY'] === '1'
 const outside = ['**/node_modules/**', '**/dist/**']
 
 // The time-outs only end a test that hangs: how fast a machine is decides nothing.
@@ -35,6 +37,21 @@ export default defineConfig({
           exclude: outside,
           globalSetup: ['scripts/postgres.ts'],
           env: { LEASEHOLD_TEST_STORE: 'postgres' },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          // the same through a pooler in transaction mode: some of it, and at night all
+          name: 'pooled',
+          include: [
+            `packages/engine/test/contract/${nightly ? '{run,slot,rail}' : 'run-{claims,fence}'}*.test.ts`,
+            ...(nightly ? ['packages/engine/test/property/**/*.test.ts'] : []),
+          ],
+          exclude: outside,
+          globalSetup: ['scripts/postgres.ts', 'scripts/pooler.ts'],
+          env: { LEASEHOLD_TEST_STORE: 'pooled' },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -3,7 +3,7 @@ import type { Session, TestStore } from '../support/store.ts'
 import { entry, openStore } from '../support/store.ts'
 
 // there a statement writes two tables at once, and on SQLite an ask costs no trip
-const onPostgres = process.env['LEASEHOLD_TEST_STORE'] === 'postgres'
+const onPostgres = process.env['LEASEHOLD_TEST_STORE'] !== undefined
 
 describe('round trips to the store', () => {
   let test: TestStore

@@ -9,8 +9,8 @@ import { noLog } from '../../src/kernel/log.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { openOnPostgres } from '../../src/orchestrator/open-postgres.ts'
-import type { Pooler } from '../support/pooler.ts'
-import { openPooler } from '../support/pooler.ts'
+import type { Pooler } from '../../../../scripts/pooler.ts'
+import { openPooler } from '../../../../scripts/pooler.ts'
 import { postgresUrl } from '../support/postgres.ts'
 
 const warned: string[] = []

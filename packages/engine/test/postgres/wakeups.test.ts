@@ -169,7 +169,14 @@ describe('several orchestrators', () => {
   })
 
   it('RUN-11 a dead session whose row somebody has locked keeps no other from being ended', async () => {
-    const here = await openOnPostgres({ url, ports, schema: schema.schema, manualLoops: true })
+    const here = await openOnPostgres({
+      url,
+      ports,
+      schema: schema.schema,
+      manualLoops: true,
+      // nobody is ended before a whole lease was watched
+      settings: { leaseMs: 500, renewMs: 200 },
+    })
     ends.push(() => here.close())
     schema.psql.query(
       `insert into sessions (id, process, host, pid, build, queues, labels, workflows, capacity, lease_ms, created_at, renewed_at, lease_until)

@@ -1,5 +1,5 @@
-// A PostgreSQL for the tests of this process: a schema of its own, emptied for each store, and a way to read it at once,
-// as a test of SQLite can.
+// A PostgreSQL for the tests of this process: a schema of its own, or behind a pooler a database, emptied for each store, and
+// a way to read it at once, as a test of SQLite can.
 import { once } from 'node:events'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import { Worker } from 'node:worker_threads'
@@ -8,12 +8,17 @@ import { inject } from 'vitest'
 declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string
+    poolerUrl: string
   }
 }
 
 /** The database that the tests of this project are to run on; null for SQLite. */
 export const postgresUrl = (): string | null =>
-  process.env['LEASEHOLD_TEST_STORE'] === 'postgres' ? inject('postgresUrl') : null
+  process.env['LEASEHOLD_TEST_STORE'] === undefined ? null : inject('postgresUrl')
+
+/** The way to it through a pooler, where the tests of this project are to go that way. */
+const poolerUrl = (): string | null =>
+  process.env['LEASEHOLD_TEST_STORE'] === 'pooled' ? inject('poolerUrl') : null
 
 export interface Psql {
   query(text: string, params?: readonly unknown[]): Record<string, string | number | null>[]
@@ -80,6 +85,7 @@ export const openPsql = (url: string, schema: string): Psql => {
 }
 
 export interface TestSchema {
+  /** What an engine is to open. */
   readonly url: string
   readonly schema: string
   readonly psql: Psql
@@ -101,9 +107,25 @@ export const testSchema = (url: string): TestSchema => {
       found.psql.query(tables.map(({ name }) => `delete from ${name as string}`).join('; '))
     return found
   }
-  const schema = `test_${process.pid}_${++made}`
+  const name = `test_${process.pid}_${++made}`
+  const pooler = poolerUrl()
+  const own = pooler === null ? ownSchema(url, name) : ownDatabase(url, pooler, name)
+  const lent: TestSchema = { ...own, free: () => void free.push(lent) }
+  return lent
+}
+
+const ownSchema = (url: string, schema: string): Omit<TestSchema, 'free'> => {
   const psql = openPsql(url, schema)
   psql.query(`create schema ${schema}`)
-  const own: TestSchema = { url, schema, psql, free: () => void free.push(own) }
-  return own
+  return { url, schema, psql }
+}
+
+/** A pooler takes no search path along: what goes through it has a database to itself. */
+const ownDatabase = (url: string, pooler: string, name: string): Omit<TestSchema, 'free'> => {
+  const admin = openPsql(url, 'public')
+  admin.query(`create database ${name} template template0 lc_collate 'C' lc_ctype 'C'`)
+  void admin.close()
+  const [direct, through] = [new URL(url), new URL(pooler)]
+  direct.pathname = through.pathname = `/${name}`
+  return { url: through.href, schema: 'public', psql: openPsql(direct.href, 'public') }
 }

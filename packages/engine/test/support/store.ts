@@ -230,9 +230,9 @@ const database = async ({
   ports,
   on,
 }: StoreOptions & { readonly ports: Ports }): Promise<Database> => {
-  const url = on === 'sqlite' ? null : postgresUrl()
-  if (url !== null) {
-    const { schema, psql, free } = testSchema(url)
+  const given = on === 'sqlite' ? null : postgresUrl()
+  if (given !== null) {
+    const { url, schema, psql, free } = testSchema(given)
     const opened = await openOnPostgres({
       url,
       ports,

@@ -1,12 +1,19 @@
-// A PgBouncer of the test's own, in transaction mode: each transaction may get another connection to the server.
+// A PgBouncer of the tests' own, in transaction mode: each transaction may get another connection to the server.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import { freePort } from '../../../../scripts/postgres.ts'
-import { installPackage } from '../../../../scripts/system.ts'
+import type { TestProject } from 'vitest/node'
+import { freePort } from './postgres.ts'
+import { installPackage } from './system.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    poolerUrl: string
+  }
+}
 
 export interface Pooler {
   /** Of the database, through the pooler. */
@@ -100,4 +107,16 @@ server_round_robin = 1
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+let running: Pooler | null = null
+
+/** Of vitest: one pooler for all tests of a project, before the server that `postgres.ts` has started. */
+export async function setup(project: TestProject): Promise<void> {
+  running = await openPooler(project.getProvidedContext().postgresUrl, 2)
+  project.provide('poolerUrl', running.url)
+}
+
+export async function teardown(): Promise<void> {
+  await running?.close()
 }
