@@ -7,6 +7,8 @@ const outside = ['**/node_modules/**', '**/dist/**']
 // The time-outs only end a test that hangs: how fast a machine is decides nothing.
 export default defineConfig({
   test: {
+    // most files wait for disks, processes and databases: each core has one
+    maxWorkers: '100%',
     projects: [
       {
         test: {

@@ -31,7 +31,7 @@ export interface Pass {
   readonly examined: number
   readonly acted: number
   readonly skipped?: number
-  /** Somebody else's transaction held what is wanted: another pass after so many ms, if that is sooner than the interval. */
+  /** What is wanted could not be had for now: another pass after so many ms, if that is sooner than the interval. */
   readonly againMs?: number
 }
 
@@ -60,6 +60,9 @@ export const patience = (): ((busy: boolean) => Pick<Pass, 'againMs'>) => {
   }
 }
 const FIRST_AGAIN_MS = 20
+
+/** A pass that the store could not serve is made up for once it can, also where the next would be a minute away. */
+const FAILED_AGAIN_MS = 5_000
 
 export interface Loop {
   readonly name: string
@@ -105,6 +108,7 @@ export const startLoop = (
       pass = await sweep.pass(upkeep)
     } catch (error) {
       failure = messageOf(error)
+      pass = { examined: 0, acted: 0, againMs: FAILED_AGAIN_MS }
       if (error instanceof Fault) log.warn('sweep.failed', { sweep: sweep.name, error })
       // a mistake of our own comes again with each pass
       else
@@ -149,7 +153,7 @@ export const startLoop = (
     void running.then(({ againMs }) => {
       running = null
       if (wanted) ask(0)
-      // what was held by others was asked for, and is still to be done
+      // what could not be had for now was asked for, and is still to be done
       else if (againMs !== undefined && againMs < sweep.intervalMs) ask(againMs)
       else arm(sweep.intervalMs)
     })

@@ -9,9 +9,12 @@ import Database from 'better-sqlite3'
 import { afterEach, describe, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/workflow.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
+import { Fault } from '../../src/kernel/errors.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import { mintIds } from '../../src/kernel/ids.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
+import type { Upkeep } from '../../src/maintenance/loop.ts'
+import { startLoop } from '../../src/maintenance/loop.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
 import { endLapsed, takeBack } from '../../src/transitions/end-session.ts'
@@ -45,6 +48,33 @@ describe('sweeps', () => {
     await bench.pass('reap-sessions')
     expect(await bench.get(run)).toMatchObject({ status: 'queued' })
     expect(bench.count("select count(*) from runs where status = 'running'")).toBe(1_500)
+  })
+
+  it('RAIL-17 L9 a pass that the store could not serve is made up for within seconds, however long its interval', async () => {
+    const clock = virtualClock(1_000)
+    const passes: number[] = []
+    const errors: (string | null)[] = []
+    const loop = startLoop(
+      {
+        name: 'hourly',
+        intervalMs: 3_600_000,
+        pass: async () => {
+          passes.push(clock.time.now())
+          if (passes.length < 3) throw new Fault('store_unavailable', 'it is down')
+          return { examined: 0, acted: 0 }
+        },
+      },
+      { ports: { time: clock.time, timers: clock.timers(), log: noLog } } as unknown as Upkeep,
+      async ({ error }) => void errors.push(error),
+    )
+    for (let pass = 0; pass < 4; pass++) {
+      clock.moveTo(clock.next() ?? 0)
+      // the pass ends, is recorded, and the next is set
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await loop.stop()
+    expect(passes).toEqual([1_000, 6_000, 11_000, 3_611_000])
+    expect(errors).toEqual(['it is down', 'it is down', null, null])
   })
 
   it('B090 one pass takes back all that a dead session held, however much', async () => {
