@@ -257,13 +257,13 @@ CREATE INDEX runs_limit_global on runs (limit_global, slot_state) where limit_gl
 
 CREATE INDEX runs_limit_owner on runs (limit_owner, slot_state) where limit_owner is not null and slot_state > 0;
 
-CREATE INDEX runs_line_a on runs (limit_a, rank) where limit_a is not null and status = 'waiting' and wait_on = 'slot';
+CREATE INDEX runs_line_a on runs (limit_a, resumed desc, rank, id) where limit_a is not null and status = 'waiting' and wait_on = 'slot';
 
-CREATE INDEX runs_line_b on runs (limit_b, rank) where limit_b is not null and status = 'waiting' and wait_on = 'slot';
+CREATE INDEX runs_line_b on runs (limit_b, resumed desc, rank, id) where limit_b is not null and status = 'waiting' and wait_on = 'slot';
 
-CREATE INDEX runs_line_global on runs (limit_global, rank) where limit_global is not null and status = 'waiting' and wait_on = 'slot';
+CREATE INDEX runs_line_global on runs (limit_global, resumed desc, rank, id) where limit_global is not null and status = 'waiting' and wait_on = 'slot';
 
-CREATE INDEX runs_line_owner on runs (limit_owner, rank) where limit_owner is not null and status = 'waiting' and wait_on = 'slot';
+CREATE INDEX runs_line_owner on runs (limit_owner, resumed desc, rank, id) where limit_owner is not null and status = 'waiting' and wait_on = 'slot';
 
 CREATE INDEX runs_owner on runs (owner, id) where owner <> '';
 

@@ -21,8 +21,8 @@ export interface Notice {
 }
 
 export interface Follow {
-  /** Keys of limits whose line may move. */
-  readonly admit: Set<string>
+  /** Limits whose line may move, each with how much of it was freed or how many have come into its line. */
+  readonly admit: Map<string, number>
   /** Lanes with a run that has become claimable, and the lowest (rank, id) that has. */
   readonly lanes: Map<string, { rank: number; id: string }>
   /** Whether orders were written. */
@@ -43,7 +43,7 @@ export interface Follow {
 export const FRONT = { rank: -1e300, id: '' } as const
 
 export const nothing = (): Follow => ({
-  admit: new Set(),
+  admit: new Map(),
   lanes: new Map(),
   orders: false,
   ended: [],
@@ -59,8 +59,12 @@ export const wakes = (follow: Follow, run: { lane: string; rank: number; id: str
     follow.lanes.set(run.lane, { rank: run.rank, id: run.id })
 }
 
+/** So much of this limit was freed, or has come to wait for it. */
+export const mayAdmit = (follow: Pick<Follow, 'admit'>, key: string, units: number): void =>
+  void follow.admit.set(key, (follow.admit.get(key) ?? 0) + units)
+
 export const merge = (into: Follow, from: Follow): Follow => {
-  for (const key of from.admit) into.admit.add(key)
+  for (const [key, units] of from.admit) mayAdmit(into, key, units)
   for (const [lane, { rank, id }] of from.lanes) wakes(into, { lane, rank, id })
   into.orders ||= from.orders
   into.ended.push(...from.ended)

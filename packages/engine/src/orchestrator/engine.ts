@@ -65,7 +65,7 @@ export interface Engine {
   follow(follow: Follow): void
   /** Called when something wants a loop to look soon: `admit`, `orders`, or `wake` at an instant. */
   onWanted(
-    hear: (what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void,
+    hear: (what: 'admit' | 'orders' | 'wake', keys: Follow['admit'], at: number | null) => void,
   ): void
   /** Hears all that follows from the commits of this process. */
   onFollowed(hear: (follow: Follow) => void): void
@@ -113,8 +113,8 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
   const doing = new Set<Promise<void>>()
   let catalog: Catalog = emptyCatalog
   let heard:
-    | ((what: 'admit' | 'orders' | 'wake', keys: ReadonlySet<string>, at: number | null) => void)
-    | null = null
+    ((what: 'admit' | 'orders' | 'wake', keys: Follow['admit'], at: number | null) => void) | null =
+    null
   let followed: ((follow: Follow) => void) | null = null
   const early = ports.time.mono()
   const { facts, wall } = await store.run(function* (tx) {
@@ -225,7 +225,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       )
       if (unknown) await reload()
     },
-    ordersCame: () => heard?.('orders', new Set(), null),
+    ordersCame: () => heard?.('orders', new Map(), null),
     start: (item) => starts.add(item),
     startMany: (items) => startBatch(items),
     write(session, item) {

@@ -1,5 +1,5 @@
 // The loops of one process, wired to what commits want of them.
-import { admitWaiting } from '../maintenance/admit-waiting.ts'
+import { admissions, admitWaiting } from '../maintenance/admit-waiting.ts'
 import { applyOrders } from '../maintenance/apply-orders.ts'
 import { enforceTimeLimits } from '../maintenance/enforce-limits.ts'
 import { fireSchedules, forgetOldTicks } from '../maintenance/fire-schedules.ts'
@@ -39,6 +39,10 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
     startLoop(each, upkeep, recorder.add, { manual, mine: () => turns.mine(each.name) })
   const line = admitWaiting()
   const admit = sweep(line)
+  const atOnce = admissions(upkeep, (keys) => {
+    line.want(keys)
+    admit.soon()
+  })
   const orders = sweep(applyOrders())
   const wake = sweep(wakeDue)
   /** The poll: what no wake-up told of is found within a second. */
@@ -83,14 +87,15 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
     )
   engine.onWanted((what, keys, at) => {
     if (what === 'admit') {
-      line.want(keys)
-      admit.soon()
+      if (manual) line.want(keys.keys())
+      else atOnce.now(keys)
     } else if (what === 'orders') orders.soon()
     else if (at !== null) wake.at(at)
   })
   return {
     all,
     async stop() {
+      await atOnce.idle()
       await Promise.all(all.map((loop) => loop.stop()))
       await turns.stop()
       await recorder.flush()

@@ -55,7 +55,15 @@ const lived = async () => {
   })
   await start('run_c', 'one', '{"id":"7"}')
   await start('run_d', 'one', '{"id":"7"}')
-  await engine.act((tx) => admit(tx, ['owner:ada', 'customer:7']))
+  await engine.act((tx) =>
+    admit(
+      tx,
+      new Map([
+        ['owner:ada', 9],
+        ['customer:7', 9],
+      ]),
+    ),
+  )
   await executor.claim(1)
   await executor.claim(1)
   const figures = async () => {

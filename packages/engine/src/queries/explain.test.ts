@@ -158,7 +158,7 @@ test('RUN-36 a run at a full limit says its value, who holds it, and its place i
     setLimit(tx, { key: 'customer:7', value: 2, mode: 'while_held', weight: null, by: 'ada' }),
   )
   expect(await why('run_b')).toMatchObject({ codes: ['admission', 'in_line'] })
-  await engine.act((tx) => admit(tx, ['customer:7']))
+  await engine.act((tx) => admit(tx, new Map([['customer:7', 9]])))
   expect((await why('run_b')).codes).toEqual(['queued'])
   expect(await why('run_c')).toMatchObject({
     codes: ['limit_full'],

@@ -4,13 +4,25 @@ import type { SessionRow } from '../store/tables/sessions.ts'
 import { liveSessions } from '../store/tables/sessions.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
-import { keysInLine } from '../store/tables/limits.ts'
+import { countedLimits, keysInLine } from '../store/tables/limits.ts'
 import type { Settings } from '../model/settings.ts'
 import { lanesWithWork, nextInstant } from '../store/tables/runs.ts'
 
 export function* keysWithWaiters(_tx: Tx): Steps<string[]> {
   const [rows] = yield* ask(keysInLine())
   return rows.map((row) => row.key)
+}
+
+/** Of these keys those that have room, each with how many more may have their slots at most. */
+export function* keysWithRoom(_tx: Tx, keys: readonly string[]): Steps<Map<string, number>> {
+  const [counted] = yield* ask(countedLimits(keys))
+  const room = new Map(counted.map(({ key, value, units }) => [key, value - units]))
+  return new Map(
+    keys.flatMap((key) => {
+      const free = room.get(key) ?? Number.POSITIVE_INFINITY
+      return free > 0 ? [[key, free] as const] : []
+    }),
+  )
 }
 
 /** What a session announces. */

@@ -2,10 +2,10 @@
 // children and the parent's wake, and starts the workflow named for it; a freed slot and a due run are told as hints.
 import { readOr, stored } from '../kernel/stored.ts'
 import type { Follow, Notice } from '../model/follow.ts'
-import { FRONT, wakes } from '../model/follow.ts'
+import { FRONT, mayAdmit, wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
-import { limitKeys, slotState } from '../model/slots.ts'
+import { limitUses, slotState } from '../model/slots.ts'
 import type { NewRun, PlanContext, Planned, RunLimit } from '../model/start.ts'
 import { planStart } from '../model/start.ts'
 import type { Wait } from '../model/wait.ts'
@@ -35,7 +35,7 @@ export const follows = (follow: Follow, before: Run, run: Run): void => {
       (was & ~is) !== 0 ||
       (run.status === 'waiting' && run.waitOn === 'slot' && run.readyAt === null)
     )
-      for (const key of limitKeys(run)) follow.admit.add(key)
+      for (const { key, units } of limitUses(run)) mayAdmit(follow, key, units)
   }
   if (
     run.status === 'waiting' &&
@@ -161,7 +161,7 @@ export const atTheDoor = ({ run, limits }: Planned, follow: Follow): NewRun => {
     wakes(follow, { lane: run.lane, ...FRONT })
     return run
   }
-  for (const limit of limits) follow.admit.add(limit.key)
+  for (const limit of limits) mayAdmit(follow, limit.key, 1)
   return run.status === 'queued'
     ? { ...run, status: 'waiting', wait_on: 'slot', reason: 'limit' }
     : run

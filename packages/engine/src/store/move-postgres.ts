@@ -31,12 +31,12 @@ const completeWhole = sql<PlainEnd>(
        join runs r on r.id = b.run and coalesce(${PLAIN_ROW} and ${ENDS_PLAINLY}, false) order by r.id {lock r skip}),
    up as (
      update runs set ${COMPLETED.replaceAll('b.', 'held.')}
-       from held where runs.id = held.id returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b),
+       from held where runs.id = held.id returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b, runs.units_a, runs.units_b),
    stored as (${STORED}),
    ended as (
      insert into attempts (run, attempt, session, leased_at, ended_at, "end", rev)
      select held.id, held.attempt, held.session, held.leased_at, {now}, 'completed', held.rev + 1 from held)
-   select id, rev, limit_owner, limit_global, limit_a, limit_b from up`,
+   select id, rev, limit_owner, limit_global, limit_a, limit_b, units_a, units_b from up`,
 )
 /** Checkpoints with their entries; returns the runs that were as they must be. */
 export const progressAtOnce = (

@@ -519,6 +519,8 @@ export interface PlainEnd {
   readonly limit_global: string | null
   readonly limit_a: string | null
   readonly limit_b: string | null
+  readonly units_a: number
+  readonly units_b: number
 }
 export const PLAIN_ROW = `r.attempt = b.attempt and r.session = b.session and r.status = 'running' and r.pause_requested_at is null
        and (b.before < 0 or r.entries = b.before) and b.entries <= $2 and r.journal_bytes + b.bytes <= $3`
@@ -560,7 +562,7 @@ const completePlainly = sql<PlainEnd>(
      from {rows $1 as b: run text, attempt int, session text, before int, entries int, bytes bigint, output text}
     where runs.id = b.run and coalesce(runs.attempt = b.attempt and runs.session = b.session, false)
       and exists (select 1 from attempts a where a.run = b.run and a.attempt = b.attempt)
-    returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b`,
+    returning runs.id, runs.rev, runs.limit_owner, runs.limit_global, runs.limit_a, runs.limit_b, runs.units_a, runs.units_b`,
 )
 /** Completions: their attempts, then (with the entries between them) their runs. */
 export const endPlain = (

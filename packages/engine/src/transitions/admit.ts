@@ -10,8 +10,10 @@ import { follows } from '../store/consequences.ts'
 import { lockRuns, runOf, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish, wrote } from '../store/sql.ts'
-import { firstInLine, limitsByKey, lockFreeLimits, usedUnits } from '../store/tables/limits.ts'
-import { valueOf } from './start.ts'
+import { countedLimits, firstInLine, limitsByKey, lockFreeLimits } from '../store/tables/limits.ts'
+
+/** Of each key, how many of its line may move: a hint of what was freed, since what is really free is counted under the locks. */
+export type Freed = ReadonlyMap<string, number>
 
 export interface Admitted {
   readonly count: number
@@ -19,56 +21,63 @@ export interface Admitted {
   readonly full: readonly string[]
   /** Of these, the ones that were locked. */
   readonly busy: readonly string[]
+  /** Some that were picked can be admitted neither now nor when a key has room: those behind them are to be looked at. */
+  readonly stuck: boolean
   /** Whether there may be more to admit. */
   readonly more: boolean
   readonly follow: Follow
 }
 
-const PICK = 100
+/** How many of a line are looked at in one transaction. */
+export const PICK = 100
 
-export function* admit(
-  tx: Tx,
-  keys: readonly string[],
-  passOver: readonly string[] = [],
-): Steps<Admitted> {
+const NOBODY = { count: 0, busy: [], stuck: false, more: false } as const
+
+export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): Steps<Admitted> {
   const follow = nothing()
-  const [picked] = yield* ask(firstInLine(keys, passOver, PICK))
-  if (picked.length === 0) return { count: 0, full: passOver, busy: [], more: false, follow }
+  const lines = [...freed].filter(([key, most]) => most > 0 && !passOver.includes(key))
+  if (lines.length === 0) return { ...NOBODY, full: passOver, follow }
+  const found = yield* ask(
+    ...lines.map(([key, most]) => firstInLine(key, passOver, Math.min(most, PICK))),
+  )
+  const picked = [...new Map(found.flat().map((row) => [row.id, row])).values()]
+    .sort((a, b) => b.resumed - a.resumed || a.rank - b.rank || (a.id < b.id ? -1 : 1))
+    .slice(0, PICK)
+  if (picked.length === 0) return { ...NOBODY, full: passOver, follow }
   const all = [...new Set(picked.flatMap((row) => limitKeys(runOf(row))))]
-  const [limitRows, thereRows, lockedRows] = yield* ask(
+  const [free, there, lockedRows, counted] = yield* ask(
     lockFreeLimits(all),
     limitsByKey(all),
     lockRuns(
       picked.map((row) => row.id),
       'skip',
     ),
+    countedLimits(all),
   )
-  const mayCount = new Set(limitRows.map((row) => row.key))
-  const busy = thereRows.map((row) => row.key).filter((key) => !mayCount.has(key))
-  const limits = new Map(limitRows.map((row) => [row.key, row]))
-  const counted = limitRows.filter((row) => valueOf(row) !== null)
-  const [used] = yield* ask(usedUnits(counted))
-  const units = new Map(used.map((row) => [row.key, row.units]))
+  const mayCount = new Set(free.map((row) => row.key))
+  const busy = there.map((row) => row.key).filter((key) => !mayCount.has(key))
+  const values = new Map(counted.map((row) => [row.key, row.value]))
+  const units = new Map(counted.map((row) => [row.key, row.units]))
   const locked = new Map(lockedRows.map((row) => [row.id, runOf(row)]))
   const full = new Set([...passOver, ...busy])
   const admitted: Run[] = []
+  let stuck = false
   for (const { id } of picked) {
     const run = locked.get(id)
+    const mine = run ? limitUses(run) : []
     if (
       !run ||
       run.status !== 'waiting' ||
       run.waitOn !== 'slot' ||
-      (run.readyAt !== null && run.readyAt > tx.now)
-    )
+      (run.readyAt !== null && run.readyAt > tx.now) ||
+      // one that asks for more than there ever is keeps nobody else waiting
+      mine.some((use) => use.units > Math.max(1, values.get(use.key) ?? use.units))
+    ) {
+      stuck = true
       continue
-    const mine = limitUses(run)
-    // one that asks for more than there ever is keeps nobody else waiting
-    if (mine.some((use) => use.units > Math.max(1, valueOf(limits.get(use.key)) ?? use.units)))
-      continue
+    }
     const blocked = mine.filter(
-      (use) =>
-        full.has(use.key) ||
-        !room(valueOf(limits.get(use.key)), units.get(use.key) ?? 0, use.units),
+      (use) => full.has(use.key) || !room(values.get(use.key), units.get(use.key) ?? 0, use.units),
     )
     if (blocked.length > 0) {
       // a light run behind a heavy one waits: first come, first served within a key
@@ -86,10 +95,14 @@ export function* admit(
     count: admitted.length,
     full: [...full],
     busy,
-    more: (picked.length === PICK && admitted.length > 0) || full.size > passOver.length,
+    stuck,
+    more:
+      (picked.length === PICK && admitted.length > 0) ||
+      (full.size > passOver.length && lines.some(([key]) => !full.has(key))),
     follow,
   }
 }
 
-const room = (value: number | null, used: number, wanted: number): boolean =>
-  value === null || used + wanted <= value
+/** A limit without a value always has room. */
+const room = (value: number | undefined, used: number, wanted: number): boolean =>
+  value === undefined || used + wanted <= value

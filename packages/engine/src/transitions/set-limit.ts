@@ -1,6 +1,6 @@
 // An operator's value of a limit, which beats the code's. Lowering it ends nothing; raising it lets the line move.
 import type { Follow } from '../model/follow.ts'
-import { nothing } from '../model/follow.ts'
+import { mayAdmit, nothing } from '../model/follow.ts'
 import type { LimitMode } from '../model/slots.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
@@ -29,6 +29,6 @@ export function* setLimit(_tx: Tx, command: SetLimit): Steps<{ follow: Follow }>
       command.by,
     ),
   )
-  follow.admit.add(command.key)
+  mayAdmit(follow, command.key, Number.POSITIVE_INFINITY)
   return { follow }
 }

@@ -3,7 +3,7 @@
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
-import { nothing, wakes } from '../model/follow.ts'
+import { mayAdmit, nothing, wakes } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
 import type {
   NewRun,
@@ -196,7 +196,7 @@ function* admitNew(
     if (full) {
       for (const limit of each.limits) {
         inLine.add(limit.key)
-        follow.admit.add(limit.key)
+        mayAdmit(follow, limit.key, 1)
       }
       out.set(each, { ...each.run, tag, status: 'waiting', wait_on: 'slot', reason: 'limit' })
       continue

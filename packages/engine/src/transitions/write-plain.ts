@@ -2,7 +2,7 @@
 // they do is what the model does to such a run; what they leave untouched it decides.
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Follow } from '../model/follow.ts'
-import { nothing } from '../model/follow.ts'
+import { mayAdmit, nothing } from '../model/follow.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { AttemptWrite, WriteOk } from '../model/work.ts'
 import type { PlainEnd, PlainWrite, Progressed } from '../store/move.ts'
@@ -60,11 +60,15 @@ export function* writePlain(
     follow.changed.push(run)
   }
   for (const { id, rev, note } of progressed) answer(id, rev, { note, ended: null })
-  for (const { id, rev, ...limits } of ended) {
+  for (const row of ended) {
+    const { id, rev } = row
     answer(id, rev, { note: null, ended: 'succeeded' })
     follow.ended.push(id)
     // what it held of its limits is free
-    for (const key of Object.values(limits)) if (key !== null) follow.admit.add(key)
+    if (row.limit_owner !== null) mayAdmit(follow, row.limit_owner, 1)
+    if (row.limit_global !== null) mayAdmit(follow, row.limit_global, 1)
+    if (row.limit_a !== null) mayAdmit(follow, row.limit_a, row.units_a)
+    if (row.limit_b !== null) mayAdmit(follow, row.limit_b, row.units_b)
   }
   const entries =
     tx.kind === 'postgres'

@@ -7,7 +7,7 @@ import type { Applied } from '../model/apply.ts'
 import { applyWrite, approvalId, isPlain, namedWaits, touchesWaits } from '../model/apply.ts'
 import type { AttemptEnd } from '../model/attempt.ts'
 import type { Follow } from '../model/follow.ts'
-import { FRONT, merge, nothing, wakes } from '../model/follow.ts'
+import { FRONT, mayAdmit, merge, nothing, wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
@@ -275,7 +275,7 @@ function* store(
       ]),
     )
     if (successor.run.status === 'queued') wakes(follow, { lane: successor.run.lane, ...FRONT })
-    else for (const limit of successor.limits) follow.admit.add(limit.key)
+    else for (const limit of successor.limits) mayAdmit(follow, limit.key, 1)
   }
   add(
     all.flatMap(({ before, notes }) =>

@@ -89,10 +89,10 @@ describe('slots', () => {
       const other = await bench.start(w)
       const [held] = await hand.claim()
       await hand.write(held!, { waits: [{ key: 't', kind: 'time', dueInMs: 60_000 }] })
+      // what is only in memory is lost
+      bench.engine.onWanted(() => undefined)
       await hand.end(held!, { kind: 'suspend', keys: ['t'] })
       expect(bench.used('one')).toBe(mode === 'whole_run' ? 1 : 0)
-      // what was only in memory is gone
-      bench.engine.onWanted(() => undefined)
       await bench.advance(5_000)
       expect((await bench.get(other)).status).toBe(mode === 'whole_run' ? 'waiting' : 'queued')
       if (mode === 'while_held') {

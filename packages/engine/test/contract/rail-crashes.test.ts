@@ -220,7 +220,17 @@ const act: Record<string, Case> = {
   },
   'an admission': {
     before: () => t.engine.cancel({ run: 'run_l1', by: 'x', reason: null }),
-    act: () => t.engine.act((tx) => admit(tx, ['k:a', 'k:b', 'owner:ana'])),
+    act: () =>
+      t.engine.act((tx) =>
+        admit(
+          tx,
+          new Map([
+            ['k:a', 9],
+            ['k:b', 9],
+            ['owner:ana', 9],
+          ]),
+        ),
+      ),
     again: 'nothing',
   },
   'a child’s end that reaches its parent': {

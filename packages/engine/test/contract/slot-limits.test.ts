@@ -359,7 +359,9 @@ describe('SLOT-03 admission', () => {
       await Promise.all(
         ended.map((row) => t.engine.cancel({ run: String(row['id']), by: 'x', reason: null })),
       )
-      await Promise.all([1, 2, 3, 4].map(() => t.engine.act((tx) => admit(tx, ['k']))))
+      await Promise.all(
+        [1, 2, 3, 4].map(() => t.engine.act((tx) => admit(tx, new Map([['k', 9]])))),
+      )
       expect(held('k')).toBeLessThanOrEqual(3)
     }
   })
@@ -510,6 +512,49 @@ describe('SLOT-04 the write that ends a run frees its slots', () => {
       await t.pass('admit-waiting')
       expect(status(second)).toEqual(['queued'])
     })
+
+  it('SLOT-03 SLOT-04 an end tells how much it frees, and as many of the line as that are admitted, no more of it read', async () => {
+    const l = await limited('l', [{ key: 'k', value: 3, units: 'heavy' }])
+    const heavy = await start('l', { heavy: 3 })
+    const light = await Promise.all([1, 2, 3, 4, 5].map(() => start('l', { heavy: 1 })))
+    const told = new Map<string, number>()
+    t.engine.onWanted((what, freed) => {
+      if (what === 'admit') for (const [key, units] of freed) told.set(key, units)
+    })
+    await l.complete(await claim(l, heavy))
+    expect([...told]).toEqual([['k', 3]])
+    const one = await t.engine.act((tx) => admit(tx, new Map([['k', 1]])))
+    expect(one).toMatchObject({ count: 1, full: [], stuck: false, more: false })
+    const rest = await t.engine.act((tx) => admit(tx, told))
+    expect(rest).toMatchObject({ count: 2, full: ['k'], more: false })
+    expect(light.map((id) => status(id)[0]).sort()).toEqual([
+      'queued',
+      'queued',
+      'queued',
+      'waiting:slot',
+      'waiting:slot',
+    ])
+  })
+
+  it('SLOT-03 who can never be admitted at the head of a line keeps nobody behind it waiting', async () => {
+    await limited('l', [
+      { key: 'k', value: 2 },
+      { key: 'b', value: 5, units: 'b' },
+    ])
+    const first = await start('l', { b: 1 })
+    const second = await start('l', { b: 1 })
+    const never = await start('l', { b: 4 })
+    const behind = await start('l', { b: 1 })
+    await operator('b', 3)
+    await t.engine.cancel({ run: first, by: 'x', reason: null })
+    await t.engine.cancel({ run: second, by: 'x', reason: null })
+    expect(await t.engine.act((tx) => admit(tx, new Map([['k', 1]])))).toMatchObject({
+      count: 0,
+      stuck: true,
+    })
+    await lines()
+    expect(status(never, behind)).toEqual(['waiting:slot', 'queued'])
+  })
 
   it('SLOT-04 a holder declared dead twice frees once', async () => {
     const l = await limited('l', [{ key: 'k', value: 1 }])

@@ -81,19 +81,33 @@ const LIMIT_COLUMNS = ['limit_owner', 'limit_global', 'limit_a', 'limit_b'] as c
 export const unitsIn = (column: (typeof LIMIT_COLUMNS)[number]): string =>
   column === 'limit_a' ? 'r.units_a' : column === 'limit_b' ? 'r.units_b' : '1'
 
-/** Units held of each key, by kind of holding; a key stands in one column of a run, but any of the four. */
+/** What is held of a key that stands in one column of a run, but any of the four; by kind of holding. */
+const heldOf = (state: string): string =>
+  LIMIT_COLUMNS.map(
+    (column) =>
+      `(select coalesce(sum(x.units), 0) from (select ${unitsIn(column)} as units from runs r where r.${column} = b.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = ${state})) x)`,
+  ).join(' + ')
+
 const used = sql<{ key: string; units: number }>(
   'limits.used',
-  `select b.key, ${LIMIT_COLUMNS.map(
-    (column) =>
-      `(select coalesce(sum(x.units), 0) from (select ${unitsIn(column)} as units from runs r where r.${column} = b.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = b.state)) x)`,
-  ).join(' + ')} as units from {rows $1 as b: key text, state int}`,
+  `select b.key, ${heldOf('b.state')} as units from {rows $1 as b: key text, state int}`,
 )
 /** Counts what is held of these limits; asked only of limits that have a value, so that it reads no more holders than that. */
 export const usedUnits = (
   keys: readonly { key: string; mode: string }[],
 ): Statement<{ key: string; units: number }> =>
   statement(used, rows(keys.map(({ key, mode }) => ({ key, state: mode === 'whole_run' ? 1 : 2 }))))
+
+const counted = sql<{ key: string; value: number; units: number }>(
+  'limits.counted',
+  `select l.key, coalesce(l.operator_value, l.code_value) as value, ${heldOf("case l.mode when 'whole_run' then 1 else 2 end")} as units
+     from {rows $1 as b: key text} join limits l on l.key = b.key and coalesce(l.operator_value, l.code_value) is not null`,
+)
+/** The value of each of these limits that has one, and what is held of it. */
+export const countedLimits = (
+  keys: readonly string[],
+): Statement<{ key: string; value: number; units: number }> =>
+  statement(counted, rows(keys.map((key) => ({ key }))))
 
 const inLine = sql<{ key: string; waiters: number }>(
   'limits.in_line',
@@ -106,22 +120,28 @@ const inLine = sql<{ key: string; waiters: number }>(
 export const anyInLine = (keys: readonly string[]): Statement<{ key: string; waiters: number }> =>
   statement(inLine, rows(keys.map((key) => ({ key }))))
 
+/** A run that asks for more than there ever is of this key keeps nobody else waiting. */
+const fitsEver = (column: (typeof LIMIT_COLUMNS)[number]): string =>
+  unitsIn(column) === '1'
+    ? ''
+    : `and (${unitsIn(column)} = 1 or not exists (select 1 from limits l where l.key = $1 and coalesce(l.operator_value, l.code_value) < ${unitsIn(column)}))`
+
 const first = sql<RunRow>(
   'limits.first_in_line',
   `select * from (${LIMIT_COLUMNS.map(
     (column) =>
-      `select ${runColumns} from {rows $1 as b: key text} join runs r on r.${column} = b.key and r.status = 'waiting' and r.wait_on = 'slot'
-          and (r.ready_at is null or r.ready_at <= {now}) and coalesce(r.reason, '') <> 'no_executor'
-          and not exists (select 1 from {rows $3 as f: key text} where f.key in (r.limit_owner, r.limit_global, r.limit_a, r.limit_b))`,
-  ).join(' union ')}) x order by x.resumed desc, x.rank, x.id limit $2`,
+      `select * from (select ${runColumns} from runs r where r.${column} = $1 and r.status = 'waiting' and r.wait_on = 'slot'
+          and (r.ready_at is null or r.ready_at <= {now}) and coalesce(r.reason, '') <> 'no_executor' ${fitsEver(column)}
+          and not exists (select 1 from {rows $3 as f: key text} where f.key in (r.limit_owner, r.limit_global, r.limit_a, r.limit_b))
+        order by r.resumed desc, r.rank, r.id limit $2) ${column}`,
+  ).join(' union all ')}) x order by x.resumed desc, x.rank, x.id limit $2`,
 )
-/** The first waiters of these keys in the order of admission (resumed before new, then by rank), passing over those that a full key blocks. */
+/** The first waiters of this key in the order of admission (resumed before new, then by rank), passing over those that a full key blocks. */
 export const firstInLine = (
-  keys: readonly string[],
+  key: string,
   full: readonly string[],
   most: number,
-): Statement<RunRow> =>
-  statement(first, rows(keys.map((key) => ({ key }))), most, rows(full.map((key) => ({ key }))))
+): Statement<RunRow> => statement(first, key, most, rows(full.map((each) => ({ key: each }))))
 
 const waitingKeys = sql<{ key: string }>(
   'limits.waiting_keys',

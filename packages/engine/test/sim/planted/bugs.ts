@@ -200,8 +200,8 @@ export const bugs: readonly Bug[] = [
   bug(
     'admit-over-limit',
     'transitions/admit.ts',
-    'value === null || used + wanted <= value',
-    'value === null || used <= value',
+    'value === undefined || used + wanted <= value',
+    'value === undefined || used <= value',
     'S5 admission gives one slot too many',
   ),
   bug(
