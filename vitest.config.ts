@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /** What is too long for every change is run at night: LEASEHOLD_NIGHTLY=1. */
 const nightly = process.env['LEASEHOLD_NIGHTLY'] === '1'
+const TORTURE = 'packages/engine/test/e2e/torture.test.ts'
 const outside = ['**/node_modules/**', '**/dist/**']
 
 // The time-outs only end a test that hangs: how fast a machine is decides nothing.
@@ -62,8 +63,20 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['packages/engine/test/e2e/**/*.test.ts'],
-          exclude: outside,
+          exclude: [...outside, TORTURE],
           globalSetup: ['scripts/built.ts', 'scripts/postgres.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+        },
+      },
+      {
+        test: {
+          // after all others: what strikes is to meet work, and the processes of other tests leave little room for it
+          name: 'torture',
+          include: [TORTURE],
+          exclude: outside,
+          globalSetup: ['scripts/built.ts'],
+          sequence: { groupOrder: 1 },
           testTimeout: 240_000,
           hookTimeout: 240_000,
         },

@@ -85,7 +85,7 @@ export class Schedules {
       `select t.id from ticks t left join runs r on r.id = t.id where t.outcome = 'started' and r.id is null`,
     )
     this.#waiting = db.prepare(
-      `select s.id from schedules s where s.paused_at is null and exists (select 1 from ticks t where t.schedule = s.id and t.outcome = 'waiting')`,
+      `select s.id, min(t.tick) as tick from schedules s join ticks t on t.schedule = s.id and t.outcome = 'waiting' where s.paused_at is null group by s.id`,
     )
   }
 
@@ -246,11 +246,11 @@ export class Schedules {
     const wrong = new Set<string>()
     for (const { id, next_at: due } of this.#before.values())
       if (due !== null && due < now) wrong.add(`${id} is due since ${due} and does not fire`)
-    for (const { id } of this.#waiting.all() as Row[]) {
+    for (const { id, tick } of this.#waiting.all() as { id: string; tick: number }[]) {
       const active = [...(this.#known.get(id)?.runs ?? [])].some((run) =>
         this.#shadow.active.has(run),
       )
-      if (!active) wrong.add(`a tick of ${id} waits for nothing`)
+      if (!active) wrong.add(`the tick ${tick} of ${id} waits for nothing`)
     }
     for (const what of wrong) {
       const since = this.#since.get(what) ?? this.#world.now
