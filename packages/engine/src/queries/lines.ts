@@ -16,7 +16,12 @@ export function* keysWithWaiters(_tx: Tx): Steps<string[]> {
 /** Of these keys those that have room, each with how many more may have their slots at most. */
 export function* keysWithRoom(_tx: Tx, keys: readonly string[]): Steps<Map<string, number>> {
   const [counted] = yield* ask(countedLimits(keys))
-  const room = new Map(counted.map(({ key, value, units }) => [key, value - units]))
+  const room = new Map(
+    counted.map(({ key, value, units }) => [
+      key,
+      value === null ? Number.POSITIVE_INFINITY : value - units,
+    ]),
+  )
   return new Map(
     keys.flatMap((key) => {
       const free = room.get(key) ?? Number.POSITIVE_INFINITY

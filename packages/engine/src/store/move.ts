@@ -336,6 +336,19 @@ export const writeProgress = (runs: readonly Run[]): Statement<{ id: string }> =
     })),
   )
 
+const admitted = sql<{ id: string }>(
+  'runs.admit',
+  `update runs set rev = b.rev, rank = b.rank, status = 'queued', wait_on = null, ready_at = null, reason = null, note = null
+     from {rows $1 as b: id text, rev bigint, rank double precision} where runs.id = b.id and runs.rev = b.rev - 1 returning runs.id`,
+)
+
+/** Runs that come from their line into the queue: nothing else of them changes. */
+export const writeAdmitted = (runs: readonly Run[]): Statement<{ id: string }> =>
+  forEach(
+    admitted,
+    runs.map(({ id, rev, rank }) => ({ id, rev, rank })),
+  )
+
 const ends = sql<{ id: string }>(
   'runs.end',
   `update runs set rev = b.rev, status = b.status, reason = b.reason, note = b.note, entries = b.entries, journal_bytes = b.journal_bytes,

@@ -5,12 +5,12 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { moved } from '../model/run.ts'
-import { limitKeys, limitUses } from '../model/slots.ts'
+import { limitUses } from '../model/slots.ts'
 import { follows } from '../store/consequences.ts'
-import { lockRuns, runOf, writeRuns } from '../store/move.ts'
+import { lockRuns, runOf, writeAdmitted } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish, wrote } from '../store/sql.ts'
-import { countedLimits, firstInLine, limitsByKey, lockFreeLimits } from '../store/tables/limits.ts'
+import { countedLimits, firstInLine, lockFreeLimits } from '../store/tables/limits.ts'
 
 /** Of each key, how many of its line may move: a hint of what was freed, since what is really free is counted under the locks. */
 export type Freed = ReadonlyMap<string, number>
@@ -44,10 +44,15 @@ export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): 
     .sort((a, b) => b.resumed - a.resumed || a.rank - b.rank || (a.id < b.id ? -1 : 1))
     .slice(0, PICK)
   if (picked.length === 0) return { ...NOBODY, full: passOver, follow }
-  const all = [...new Set(picked.flatMap((row) => limitKeys(runOf(row))))]
-  const [free, there, lockedRows, counted] = yield* ask(
+  const all = [
+    ...new Set(
+      picked.flatMap((row) =>
+        [row.limit_owner, row.limit_global, row.limit_a, row.limit_b].filter((key) => key !== null),
+      ),
+    ),
+  ]
+  const [free, lockedRows, counted] = yield* ask(
     lockFreeLimits(all),
-    limitsByKey(all),
     lockRuns(
       picked.map((row) => row.id),
       'skip',
@@ -55,7 +60,7 @@ export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): 
     countedLimits(all),
   )
   const mayCount = new Set(free.map((row) => row.key))
-  const busy = there.map((row) => row.key).filter((key) => !mayCount.has(key))
+  const busy = counted.map((row) => row.key).filter((key) => !mayCount.has(key))
   const values = new Map(counted.map((row) => [row.key, row.value]))
   const units = new Map(counted.map((row) => [row.key, row.units]))
   const locked = new Map(lockedRows.map((row) => [row.id, runOf(row)]))
@@ -77,7 +82,8 @@ export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): 
       continue
     }
     const blocked = mine.filter(
-      (use) => full.has(use.key) || !room(values.get(use.key), units.get(use.key) ?? 0, use.units),
+      (use) =>
+        full.has(use.key) || !room(values.get(use.key) ?? null, units.get(use.key) ?? 0, use.units),
     )
     if (blocked.length > 0) {
       // a light run behind a heavy one waits: first come, first served within a key
@@ -89,7 +95,7 @@ export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): 
     admitted.push(next)
     follows(follow, run, next)
   }
-  const [written] = yield* finish(writeRuns(admitted))
+  const [written] = yield* finish(writeAdmitted(admitted))
   wrote(written, admitted.length, 'admit')
   return {
     count: admitted.length,
@@ -104,5 +110,5 @@ export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): 
 }
 
 /** A limit without a value always has room. */
-const room = (value: number | undefined, used: number, wanted: number): boolean =>
-  value === undefined || used + wanted <= value
+const room = (value: number | null, used: number, wanted: number): boolean =>
+  value === null || used + wanted <= value

@@ -1,7 +1,5 @@
 // Limits and pauses. A limit's value is one row, an operator's beats the code's; its holders are counted from runs.
 import type { RunStatus } from '../../model/run.ts'
-import type { RunRow } from '../move.ts'
-import { runColumns } from '../move.ts'
 import type { Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
 
@@ -98,15 +96,20 @@ export const usedUnits = (
 ): Statement<{ key: string; units: number }> =>
   statement(used, rows(keys.map(({ key, mode }) => ({ key, state: mode === 'whole_run' ? 1 : 2 }))))
 
-const counted = sql<{ key: string; value: number; units: number }>(
+export interface CountedLimit {
+  readonly key: string
+  /** Null for one without a value, of which nothing is counted. */
+  readonly value: number | null
+  readonly units: number
+}
+const counted = sql<CountedLimit>(
   'limits.counted',
-  `select l.key, coalesce(l.operator_value, l.code_value) as value, ${heldOf("case l.mode when 'whole_run' then 1 else 2 end")} as units
-     from {rows $1 as b: key text} join limits l on l.key = b.key and coalesce(l.operator_value, l.code_value) is not null`,
+  `select l.key, coalesce(l.operator_value, l.code_value) as value,
+      case when coalesce(l.operator_value, l.code_value) is null then 0 else ${heldOf("case l.mode when 'whole_run' then 1 else 2 end")} end as units
+     from {rows $1 as b: key text} join limits l on l.key = b.key`,
 )
-/** The value of each of these limits that has one, and what is held of it. */
-export const countedLimits = (
-  keys: readonly string[],
-): Statement<{ key: string; value: number; units: number }> =>
+/** The value of each of these limits, and what is held of it. */
+export const countedLimits = (keys: readonly string[]): Statement<CountedLimit> =>
   statement(counted, rows(keys.map((key) => ({ key }))))
 
 const inLine = sql<{ key: string; waiters: number }>(
@@ -126,22 +129,36 @@ const fitsEver = (column: (typeof LIMIT_COLUMNS)[number]): string =>
     ? ''
     : `and (${unitsIn(column)} = 1 or not exists (select 1 from limits l where l.key = $1 and coalesce(l.operator_value, l.code_value) < ${unitsIn(column)}))`
 
-const first = sql<RunRow>(
+export interface InLine {
+  readonly id: string
+  readonly resumed: number
+  readonly rank: number
+  readonly limit_owner: string | null
+  readonly limit_global: string | null
+  readonly limit_a: string | null
+  readonly limit_b: string | null
+}
+const IN_LINE = 'r.id, r.resumed, r.rank, r.limit_owner, r.limit_global, r.limit_a, r.limit_b'
+
+const first = sql<InLine>(
   'limits.first_in_line',
-  `select * from (${LIMIT_COLUMNS.map(
+  LIMIT_COLUMNS.map(
     (column) =>
-      `select * from (select ${runColumns} from runs r where r.${column} = $1 and r.status = 'waiting' and r.wait_on = 'slot'
+      `select * from (select ${IN_LINE} from runs r where r.${column} = $1 and r.status = 'waiting' and r.wait_on = 'slot'
           and (r.ready_at is null or r.ready_at <= {now}) and coalesce(r.reason, '') <> 'no_executor' ${fitsEver(column)}
           and not exists (select 1 from {rows $3 as f: key text} where f.key in (r.limit_owner, r.limit_global, r.limit_a, r.limit_b))
         order by r.resumed desc, r.rank, r.id limit $2) ${column}`,
-  ).join(' union all ')}) x order by x.resumed desc, x.rank, x.id limit $2`,
+  ).join(' union all '),
 )
-/** The first waiters of this key in the order of admission (resumed before new, then by rank), passing over those that a full key blocks. */
+/**
+ * The first waiters of this key by the order of admission (resumed before new, then by rank), passing over those that a full
+ * key blocks; so many of each column that it may stand in, which is one for most keys.
+ */
 export const firstInLine = (
   key: string,
   full: readonly string[],
   most: number,
-): Statement<RunRow> => statement(first, key, most, rows(full.map((each) => ({ key: each }))))
+): Statement<InLine> => statement(first, key, most, rows(full.map((each) => ({ key: each }))))
 
 const waitingKeys = sql<{ key: string }>(
   'limits.waiting_keys',

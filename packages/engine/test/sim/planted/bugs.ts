@@ -200,8 +200,8 @@ export const bugs: readonly Bug[] = [
   bug(
     'admit-over-limit',
     'transitions/admit.ts',
-    'value === undefined || used + wanted <= value',
-    'value === undefined || used <= value',
+    'value === null || used + wanted <= value',
+    'value === null || used <= value',
     'S5 admission gives one slot too many',
   ),
   bug(
