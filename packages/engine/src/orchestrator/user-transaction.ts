@@ -1,4 +1,4 @@
-// Starting, signaling and canceling inside a user's own transaction: each is one order, which ordinary transitions apply
+// Starting, signaling, canceling and retrying inside a user's own transaction: each is one order, which ordinary transitions apply
 // after the commit. On SQLite the transaction is a synchronous callback on the engine's connection; on PostgreSQL it is the
 // user's own, on a connection that the engine never sees.
 import type Database from 'better-sqlite3'
@@ -8,6 +8,7 @@ import { encode } from '../kernel/json.ts'
 import { systemPorts } from '../kernel/ports.ts'
 import { nothing } from '../model/follow.ts'
 import type { StartCommand } from '../model/start.ts'
+import type { RetryOrder } from '../transitions/apply-orders.ts'
 import type { SqliteStore } from '../store/sqlite.ts'
 import type { PlacedOrder } from '../store/user-transaction.ts'
 import { inUserTransaction } from '../store/user-transaction.ts'
@@ -18,6 +19,12 @@ import type { Engine } from './engine.ts'
 type Started = Omit<StartCommand, 'id' | 'workflow' | 'input'>
 type Named = { readonly name: string } | string
 
+/** How a run is started again: from its step of this key (default from the beginning), in this version (default its own). */
+export interface Again {
+  readonly from?: string
+  readonly version?: string
+}
+
 /** What a user's transaction can ask of the engine; each takes effect after the commit. */
 export interface TransactionVerbs {
   /** The connection that the transaction runs on. */
@@ -26,6 +33,8 @@ export interface TransactionVerbs {
   start(workflow: Named, input: unknown, options?: Started): string
   signal(run: string, name: string, payload?: unknown): void
   cancel(run: string, reason?: string): void
+  /** Answers the id of the run that starts again what `run` has done; refused where that has not ended by then. */
+  retry(run: string, options?: Again): string
 }
 
 /** As `TransactionVerbs`, on a connection of the user's own to PostgreSQL: each is one statement there. */
@@ -34,6 +43,8 @@ export interface OwnTransaction {
   start(workflow: Named, input: unknown, options?: Started): Promise<string>
   signal(run: string, name: string, payload?: unknown): Promise<void>
   cancel(run: string, reason?: string): Promise<void>
+  /** Answers the id of the run that starts again what `run` has done; refused where that has not ended by then. */
+  retry(run: string, options?: Again): Promise<string>
 }
 
 const BY = 'transaction'
@@ -68,6 +79,12 @@ const cancelOrder = (ids: Ids, run: string, reason: string | undefined): PlacedO
   payload: { by: BY, reason: reason ?? null },
 })
 
+const retryOrder = (ids: Ids, run: string, { from, version }: Again = {}): PlacedOrder => {
+  const id = ids.next('run')
+  const payload: RetryOrder = { retryOf: run, from: from ?? null, version: version ?? null, by: BY }
+  return { id: `start:${id}`, kind: 'start', run: id, payload }
+}
+
 export const userTransaction = <T>(
   engine: Engine,
   store: SqliteStore,
@@ -86,6 +103,7 @@ export const userTransaction = <T>(
       start: (workflow, input, options) => put(startOrder(ids, workflow, input, options)).run,
       signal: (run, name, payload) => void put(signalOrder(ids, run, name, payload)),
       cancel: (run, reason) => void put(cancelOrder(ids, run, reason)),
+      retry: (run, options) => put(retryOrder(ids, run, options)).run,
     })
   })
   if (placed > 0) {
@@ -124,6 +142,7 @@ export const inTransaction = (
     async cancel(run, reason) {
       await put(cancelOrder(ownIds, run, reason))
     },
+    retry: (run, options) => put(retryOrder(ownIds, run, options)),
   }
 }
 

@@ -1,6 +1,8 @@
 // Orders: what one transaction wanted of another run. Each is taken (deleted) and applied in one transaction, so that it
 // is done once, by ordinary transitions.
 import { Defect } from '../kernel/errors.ts'
+import type { Outcome } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
 import { readOr, stored, storedObject } from '../kernel/stored.ts'
 import type { Follow, Notice } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
@@ -19,10 +21,31 @@ import { FIRST_ORDER, insertReceipts, ordersDue, takeOrders } from '../store/tab
 import { payloadsOf, presentRuns } from '../store/tables/runs.ts'
 import { liveWaits, putWaits, waitOf } from '../store/tables/waits.ts'
 import { cancel } from './cancel.ts'
+import { retry } from './retry.ts'
 import { afterFact, signal } from './signal.ts'
 import { knownStarts, start } from './start.ts'
 
 export type { OrderRow }
+
+/** What an order of the kind `start` says that starts a run again. */
+export interface RetryOrder {
+  readonly retryOf: string
+  readonly from: string | null
+  readonly version: string | null
+  readonly by: string
+}
+const isRetry = (payload: object): payload is RetryOrder => 'retryOf' in payload
+
+/** The run that applying this order locks; null for one that is new. */
+const lockedBy = (order: OrderRow): string | null => {
+  if (order.kind !== 'start') return order.run
+  const payload = readOr(
+    () => payloadOf(order),
+    // it says so when it is applied
+    () => ({}),
+  )
+  return isRetry(payload) ? payload.retryOf : null
+}
 
 export function* dueOrders(
   _tx: Tx,
@@ -153,7 +176,11 @@ export const startsOf = (
     .filter(({ kind }) => kind === 'start')
     .flatMap((order) =>
       readOr(
-        () => [payloadOf(order) as unknown as StartCommand],
+        () => {
+          const payload = payloadOf(order)
+          // what is started again is known
+          return isRetry(payload) ? [] : [payload as unknown as StartCommand]
+        },
         () => [],
       ),
     )
@@ -167,7 +194,8 @@ export function* applyOrder(
   order: OrderRow,
   context: PlanContext,
 ): Steps<{ applied: boolean; outcome: string; follow: Follow }> {
-  if (order.kind !== 'start' && !(yield* freeCurrent(order.run)))
+  const locks = lockedBy(order)
+  if (locks !== null && !(yield* freeCurrent(locks)))
     return { applied: false, outcome: 'its run is locked', follow: nothing() }
   const [taken] = yield* ask(takeOrders([order.id]))
   if (taken.length === 0) return { applied: false, outcome: 'taken by another', follow: nothing() }
@@ -206,21 +234,22 @@ export function* applyOrder(
       return { applied: true, outcome, follow }
     }
     case 'start': {
-      const command = payload as unknown as StartCommand
-      const { answers, follow } = yield* startNow(tx, command, context)
-      const outcome = answers.ok ? (answers.id === command.id ? 'started' : 'alias') : answers.code
-      const notices: Notice[] = answers.ok
+      const { answer, what, data, follow } = isRetry(payload)
+        ? yield* retryNow(tx, order.run, payload, context)
+        : yield* startNow(tx, payload as unknown as StartCommand, context)
+      const outcome = answer.ok ? (answer.id === order.run ? 'started' : 'alias') : answer.code
+      const notices: Notice[] = answer.ok
         ? []
         : [
             {
               run: order.run,
               kind: 'start_refused',
-              sentence: `the start of ${command.workflow} that a transaction asked for was refused: ${answers.message}`,
-              data: { workflow: command.workflow, code: answers.code, ...answers.detail },
+              sentence: `${what} that a transaction asked for was refused: ${answer.message}`,
+              data: { ...data, code: answer.code, ...answer.detail },
             },
           ]
       yield* ask(
-        receipt('start', answers.ok ? answers.id : order.id, outcome),
+        receipt('start', answer.ok ? answer.id : order.id, outcome),
         ...(notices.length > 0 ? [insertNotices(notices)] : []),
       )
       follow.notices.push(...notices)
@@ -233,19 +262,37 @@ export function* applyOrder(
   }
 }
 
-function* startNow(tx: Tx, command: StartCommand, context: PlanContext) {
+interface Begun {
+  readonly answer: Outcome<{ readonly id: string }>
+  /** What was to begin, as people say it. */
+  readonly what: string
+  readonly data: Readonly<Record<string, string>>
+  readonly follow: Follow
+}
+
+function* startNow(tx: Tx, command: StartCommand, context: PlanContext): Steps<Begun> {
   const item = { command, actor: null }
+  const data = { workflow: command.workflow }
+  const what = `the start of ${command.workflow}`
   const { answers, follow } = yield* within(start(tx, [item], context, new Set()))
   const [answer] = answers
-  if (answer !== undefined && answer !== 'known') return { answers: answer, follow }
+  if (answer !== undefined && answer !== 'known') return { answer, what, data, follow }
   const [known] = yield* within(knownStarts(tx, [item], context))
+  return { answer: known ?? refuse('not_found', 'the start was not stored'), what, data, follow }
+}
+
+function* retryNow(
+  tx: Tx,
+  id: string,
+  { retryOf, from, version, by }: RetryOrder,
+  context: PlanContext,
+): Steps<Begun> {
+  const command = { run: retryOf, id, from, version, by }
+  const { answer, follow } = yield* within(retry(tx, command, context))
   return {
-    answers: known ?? {
-      ok: false as const,
-      code: 'not_found' as const,
-      message: 'the start was not stored',
-      detail: {},
-    },
+    answer: answer.ok ? { ok: true, id: answer.run } : answer,
+    what: `the retry of ${retryOf}`,
+    data: { retryOf },
     follow,
   }
 }

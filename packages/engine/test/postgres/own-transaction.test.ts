@@ -190,6 +190,25 @@ describe('a transaction of the user’s own', () => {
     expect(orders()).toBe(0)
   })
 
+  it('EX-04 RUN-20 RUN-21 a retry starts with the commit, after a run that another transaction holds is let go, and not without it', async () => {
+    const opened = await open()
+    const first = await viaPg((verbs) => verbs.start(hello, { name: 'Ada' }), true)
+    await until(() => statusOf(opened, first)).toBe('succeeded')
+    const never = await viaPg((verbs) => verbs.retry(first), false)
+    const blocker = await clientOf()
+    await blocker.query('begin')
+    await blocker.query('select id from runs where id = $1 for update', [first])
+    const again = await viaPg((verbs) => verbs.retry(first), true)
+    expect(orders()).toBe(1)
+    await blocker.query('rollback')
+    await until(() => statusOf(opened, again)).toBe('succeeded')
+    expect(schema.psql.query('select retry_of from runs where id = ?', [again])).toEqual([
+      { retry_of: first },
+    ])
+    expect(await statusOf(opened, never)).toBe('missing')
+    expect(orders()).toBe(0)
+  })
+
   it('RUN-21 it locks nothing: a run that another transaction holds is asked of all the same', async () => {
     const opened = await open()
     const started = await opened.engine.start({
