@@ -4,6 +4,7 @@ import type { ChildProcess } from 'node:child_process'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -42,6 +43,8 @@ interface Options {
   /** Whether what is committed is on disk; tests of anything but crashes do without. Default false. */
   readonly durable?: boolean
   readonly settings?: Readonly<Record<string, string>>
+  /** A server that it is a standby of, which follows by streaming; by default it is a database of its own. */
+  readonly standbyOf?: Server
 }
 
 /** The folder of the newest server's programs. */
@@ -121,6 +124,7 @@ const alive = (pid: number): boolean => {
 export const startPostgres = async ({
   durable = false,
   settings = {},
+  standbyOf,
 }: Options = {}): Promise<Server> => {
   const bin = found()
   sweep()
@@ -130,11 +134,19 @@ export const startPostgres = async ({
   mkdirSync(data)
   if (as) for (const each of [folder, data]) chownSync(each, as.uid, as.gid)
   const how = { cwd: folder, ...as }
-  execFileSync(
-    path.join(bin, 'initdb'),
-    ['-D', data, '-U', 'leasehold', '--auth=trust', '--locale=C', '--encoding=UTF8', '--no-sync'],
-    { ...how, stdio: ['ignore', 'ignore', 'inherit'] },
-  )
+  const make = (program: string, args: readonly string[]): void =>
+    void execFileSync(
+      path.join(bin, program),
+      ['-D', data, '-U', 'leasehold', '--no-sync', ...args],
+      {
+        ...how,
+        stdio: ['ignore', 'ignore', 'inherit'],
+      },
+    )
+  if (standbyOf) {
+    chmodSync(data, 0o700)
+    make('pg_basebackup', ['-h', '127.0.0.1', '-p', String(standbyOf.port), '-R', '-c', 'fast'])
+  } else make('initdb', ['--auth=trust', '--locale=C', '--encoding=UTF8'])
   const port = await freePort()
   const all = {
     listen_addresses: '127.0.0.1',

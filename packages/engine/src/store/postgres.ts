@@ -119,7 +119,7 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
   const openingOf = (name: string, waitMs: number): Send => ({
     plan: plain(
       name,
-      `select ${clock ? '0::bigint' : postgresText('{now}')} as now, ` +
+      `select ${clock ? '0::bigint' : postgresText('{now}')} as now, pg_is_in_recovery()::int as standby, ` +
         `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), ` +
         `set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
         `set_config('statement_timeout', '${statementMs}', true), set_config('lock_timeout', '${waitMs}', true), ` +
@@ -222,7 +222,15 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
           steps.throw(violation)
           throw violation
         }
-        if (first) now ??= (found.at(before.length - 1) as [{ now: number }])[0].now
+        if (first) {
+          const [opened] = found.at(before.length - 1) as [{ now: number; standby: number }]
+          if (opened.standby) {
+            // another connection may lead to the primary
+            spoiled = new Error('it led to a standby')
+            throw followsOnly()
+          }
+          now ??= opened.now
+        }
         step = steps.next(found.slice(before.length, before.length + sends.length))
         if (last && !step.done) throw new Defect('a transaction asked again after its last ask')
       }
@@ -296,6 +304,13 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
     close: async () => void (await Promise.all(pools.map((pool) => pool.end()))),
   }
 }
+
+/** What a standby answers may be behind what was acknowledged: a run that is there would not be found. */
+const followsOnly = (): Fault =>
+  new Fault(
+    'store_read_only',
+    'the database that was reached is a standby, which takes no writes and may be behind what was acknowledged; expected the primary. The engine goes on once its URL leads there',
+  )
 
 const MADE_ALREADY = ['23505', '42P06']
 
