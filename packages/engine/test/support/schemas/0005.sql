@@ -1,1 +1,1 @@
--- Version 5 of the schema added no rows: only the order in which lines are read.
+-- Version 5 of the schema added no rows: only the order in which a line is read.

@@ -1,0 +1,1 @@
+-- Version 8 of the schema added no rows: only the order in which a line is read.
