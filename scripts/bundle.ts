@@ -25,7 +25,7 @@ const bundle = async (outdir: string): Promise<readonly string[]> => {
   }
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: ['cli/main', 'executor/renewal-main', ...entries].map((out) => ({
+    entryPoints: ['cli/main', 'cli/body', 'executor/renewal-main', ...entries].map((out) => ({
       in: `packages/engine/src/${out}.ts`,
       out,
     })),

@@ -6,6 +6,7 @@ import { connect } from '../client/client.ts'
 import type { Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
+import { systemProcesses } from '../executor/system-processes.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
@@ -28,6 +29,8 @@ export interface EngineOptions {
   readonly labels?: readonly string[]
   /** Numbers of the engine that differ from their defaults. */
   readonly settings?: Partial<Settings>
+  /** The module that exports `workflows`, as a path or URL: processes of isolated ones load it. */
+  readonly module?: string
   /** Default: silent. */
   readonly log?: Log
 }
@@ -80,7 +83,7 @@ export const openOnDatabase = async (options: EmbeddedOnDatabase): Promise<Embed
 const started = async (
   opened: Opened,
   ports: Ports,
-  { workflows, slots, labels }: EngineOptions,
+  { workflows, slots, labels, module }: EngineOptions,
 ): Promise<EmbeddedEngine> => {
   const executor = makeExecutor({
     port: opened.embedded,
@@ -89,6 +92,7 @@ const started = async (
     host: hostname(),
     pid: process.pid,
     scratch: temporaryScratch(),
+    ...(module === undefined ? {} : { processes: systemProcesses({ module, env: process.env }) }),
     ...(slots ? { slots } : {}),
     ...(labels ? { labels } : {}),
   })

@@ -3,6 +3,7 @@ import type { ExecutorOptions, Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
 import { threadRenewals } from '../executor/renewal-thread.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
+import { systemProcesses } from '../executor/system-processes.ts'
 import { httpExecutorPort } from '../client/executor-port.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
@@ -10,13 +11,15 @@ import { systemPorts } from '../kernel/ports.ts'
 
 export interface RemoteExecutorOptions extends Omit<
   ExecutorOptions,
-  'port' | 'ports' | 'renewals'
+  'port' | 'ports' | 'renewals' | 'processes'
 > {
   /** The server's root, such as `http://127.0.0.1:7400`. */
   readonly url: string
   readonly token?: string
   /** Default: silent. */
   readonly log?: Log
+  /** The module that exports `workflows`, as a path or URL: processes of isolated ones load it. */
+  readonly module?: string
   /** How long the main loop may hang while its lease is still renewed. Default 60 s. */
   readonly stallLimitMs?: number
 }
@@ -26,6 +29,7 @@ export const remoteExecutor = ({
   url,
   token,
   log = noLog,
+  module,
   stallLimitMs,
   ...options
 }: RemoteExecutorOptions): Executor => {
@@ -38,6 +42,8 @@ export const remoteExecutor = ({
   return makeExecutor({
     pid: process.pid,
     scratch: temporaryScratch(),
+    ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
+    ...(module === undefined ? {} : { processes: systemProcesses({ module, env: process.env }) }),
     ...options,
     port: httpExecutorPort({ url, token: token ?? null, ports }),
     ports,

@@ -12,6 +12,7 @@ import type { Prepared } from './preparing.ts'
 import { needsPreparation, NOTHING, prepare } from './preparing.ts'
 import type { Behind } from './clean-up.ts'
 import { cleanUp } from './clean-up.ts'
+import { Isolated } from './isolated.ts'
 import { makeDriver } from './run-driver.ts'
 import { handBack, pages, send } from './wire.ts'
 import { callWorkflow } from './workflow-call.ts'
@@ -41,7 +42,10 @@ export const take = (
     return void handBack(core, of, claimed, 'unknown_workflow')
   }
   const earlier = coordinator.latest(run)
-  if (earlier && earlier.bodies > 0) return void handBack(core, of, claimed, 'unsettled_here')
+  // a process that is going is gone within its grace
+  const isGoing = earlier?.left === true && earlier.work?.isolated !== null
+  if (earlier && earlier.bodies > 0 && !isGoing)
+    return void handBack(core, of, claimed, 'unsettled_here')
   const { slotClass } = workflow.definition
   const job = coordinator.admit(room, run, attempt, slotClass, options.ports.time.now())
   const work = workOf(core, of, job, claimed, workflow, storeOffset)
@@ -65,8 +69,12 @@ const workOf = (
   const { slotClass } = job
   const retryInMs = (error: unknown): number | undefined =>
     workflowRetry(workflow, claimed, error, options.ports.random.next())
+  const { processes } = options
+  const isolated =
+    workflow.definition.isolation === 'process' && processes ? new Isolated(core, processes) : null
   const driver = makeDriver({
-    claimed,
+    // the journal is replayed where the function runs
+    claimed: isolated ? { ...claimed, journal: [], entries: 0, waits: [] } : claimed,
     job,
     ports: options.ports,
     turns,
@@ -76,11 +84,13 @@ const workOf = (
     rivals: () => (coordinator.isFull(slotClass) ? workflowsOf(core, [slotClass]) : []),
     maxChainDepth: options.maxChainDepth ?? 50,
     retryInMs,
+    ...(isolated ? { relay: isolated } : {}),
   })
   return {
     claimed,
     workflow,
     driver,
+    isolated,
     retryInMs,
     directory: null,
     held: false,
@@ -139,7 +149,11 @@ const launch = (core: Core, { of, job, work, storeOffset }: Taken, { context }: 
   if (verdict.launch) {
     const isPrepared = job.phase === 'preparing'
     moveJob(job, 'launch', 'launching')
-    driver.start(() => callWorkflow(core.options, of.answer, work, context))
+    driver.start(() =>
+      work.isolated
+        ? work.isolated.drive(of, work, context, storeOffset)
+        : callWorkflow(core.options, of.answer, work, context),
+    )
     moveJob(job, 'run', 'running')
     if (isPrepared) driver.says('launched')
     return

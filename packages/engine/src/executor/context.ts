@@ -4,6 +4,7 @@ import type { Duration } from '../kernel/duration.ts'
 import type { Facts } from '../kernel/log.ts'
 import type { RetryPolicy } from '../model/retry.ts'
 import type { Definition, LimitDeclaration } from '../model/definition.ts'
+import type { Isolation } from './isolation.ts'
 import type { Schema } from './schema.ts'
 
 /** What a step's body receives. */
@@ -243,6 +244,11 @@ export interface WorkflowOptions<I, O> {
   ) => Promise<string> | string
   /** `rich` also carries Date, Map, Set, BigInt, URL and typed arrays. Default: plain JSON. */
   readonly codec?: 'json' | 'rich'
+  /**
+   * Where each attempt runs: `inline`, in the executor's own process, or in a `process` of its own, which is killed with all
+   * that it started when it does not end as it should. Default `inline`.
+   */
+  readonly isolation?: Isolation
   /** Executor slot class. Default 'default'. */
   readonly slotClass?: string
 }

@@ -81,6 +81,8 @@ export interface DriverOptions {
   readonly maxChainDepth: number
   /** Milliseconds before the workflow's own next try, undefined when it has none left for this error. */
   readonly retryInMs: (error: unknown) => number | undefined
+  /** Where a process of its own drives the attempt: what this one is asked goes there. */
+  readonly relay?: Pick<Driver, 'drain' | 'told'>
 }
 
 export interface Driver {
@@ -136,4 +138,10 @@ export interface Driver {
   /** A body ignored its limit: the attempt ends so that the next try, if there is one, has a higher fence. */
   revoke(record: WaitRecord | null, note: string): void
   fail(reason: string, error: unknown, retryInMs?: number): void
+
+  // for an attempt that a process of its own drives
+  /** It has left by what that process wrote. */
+  leaveAs(how: Left): void
+  /** That process is gone without an end; `note` is the evidence. */
+  lose(note: string): void
 }

@@ -8,7 +8,7 @@ import { clearMarkers } from './clean-up.ts'
 import type { Core, Drive, ExecutorState, Session } from './core.ts'
 import { drain } from './draining.ts'
 import type { ExecutorOptions } from './options.ts'
-import { mustFitBefore } from './options.ts'
+import { mustFitBefore, mustIsolateAll } from './options.ts'
 import { poll } from './polling.ts'
 import { recover } from './recovery.ts'
 import { register, watchLease } from './session.ts'
@@ -36,6 +36,7 @@ export interface Executor {
 export const makeExecutor = (options: ExecutorOptions): Executor => {
   mustFitBefore(options)
   definitionsOf(options.workflows)
+  mustIsolateAll(options)
   const core = makeCore(options, () => void executor.stop())
   const { coordinator } = core
   let polling: Promise<void> | null = null

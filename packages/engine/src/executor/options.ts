@@ -5,6 +5,7 @@ import type { Ports } from '../kernel/ports.ts'
 import type { ExecutorPort } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { AroundStep } from './environment.ts'
+import type { Processes } from './processes.ts'
 import type { startRenewals } from './renewals.ts'
 import type { Scratch } from './scratch.ts'
 
@@ -35,6 +36,10 @@ export interface ExecutorOptions {
   readonly aroundStep?: AroundStep
   /** Where preparations put their files. Without it they can have none. */
   readonly scratch?: Scratch
+  /** Starts the processes of workflows that are isolated so. Without it they are refused. */
+  readonly processes?: Processes
+  /** How long an isolated process may leave a ping unanswered before it is killed. Default 60 s. */
+  readonly stallLimitMs?: number
   /** Hears why the executor has stopped by itself: its server will not have it again, or a mistake of our own. */
   readonly onStopped?: (why: Error) => void
 }
@@ -53,5 +58,16 @@ export const mustFitBefore = ({
     'invalid_config',
     `stopping may take ${inWords(drainMs + abortGraceMs)} (drain limit ${inWords(drainMs)}, abort grace ${inWords(abortGraceMs)}), and the process is killed after ${inWords(killLimitMs)}; lower drainMs, or raise the kill limit of the supervisor above the sum`,
     { drainMs, abortGraceMs, killLimitMs },
+  )
+}
+
+/** A workflow that wants a process of its own is not driven without one. */
+export const mustIsolateAll = ({ workflows, processes }: ExecutorOptions): void => {
+  const wants = workflows.find(({ definition }) => definition.isolation === 'process')
+  if (!wants || processes) return
+  throw new LeaseholdError(
+    'invalid_config',
+    `${wants.name} is to run in a process of its own, and this executor does not know which module to load there; use \`leasehold work\`, or give the executor \`module\``,
+    { workflow: wants.name },
   )
 }

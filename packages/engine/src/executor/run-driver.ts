@@ -483,6 +483,7 @@ class RunDriver implements Driver, Ticking {
 
   drain(): void {
     this.#draining = true
+    this.#options.relay?.drain()
     this.#stir()
   }
 
@@ -493,6 +494,7 @@ class RunDriver implements Driver, Ticking {
       if (this.job.reason === null) this.job.saved = true
       return this.stop('canceled', note ?? 'canceled')
     }
+    this.#options.relay?.told(directive, note)
     if (directive === 'pause') this.#pausing = true
     else if (directive === 'waits') this.#outgoing.looks = true
     else {
@@ -508,6 +510,14 @@ class RunDriver implements Driver, Ticking {
     if (!this.aborting.aborted)
       this.aborting.abort(Object.assign(new Error(reason), { name: 'AbortError' }))
     this.#leave({ kind: 'dropped', reason })
+  }
+
+  leaveAs(how: Left): void {
+    this.#leave(how)
+  }
+
+  lose(note: string): void {
+    if (!this.#over && !this.#end) this.#endWith({ kind: 'lose', note })
   }
 
   revoke(record: WaitRecord | null, note: string): void {

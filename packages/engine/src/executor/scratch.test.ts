@@ -21,6 +21,8 @@ const left = (root: string, session: string, owner: unknown): string => {
   return directory
 }
 
+const nobody = (): Promise<boolean> => Promise.reject(new Error('no process was noted'))
+
 test('EX-16 each attempt has an empty directory of its own, which is refused a second time and can be removed', async () => {
   const root = folder()
   const scratch = systemScratch(root)
@@ -43,7 +45,7 @@ test('EX-26 what sessions left whose processes are gone is removed at the next s
   const odd = left(root, 'ses_4', { pid: 'all', began: '1' })
   mkdirSync(join(root, 'ses_5', 'run_9.1'), { recursive: true })
 
-  const { removed, held } = await systemScratch(root).recover('ses_9')
+  const { removed, held } = await systemScratch(root).recover('ses_9', nobody)
 
   expect([...removed].sort()).toEqual([reused, gone])
   expect(held).toEqual([])
@@ -54,9 +56,10 @@ test('EX-26 what sessions left whose processes are gone is removed at the next s
     true,
   ])
   expect(existsSync(join(root, 'ses_5', 'run_9.1'))).toBe(true)
-  expect(await systemScratch(join(root, 'nothing')).recover('ses_9')).toEqual({
+  expect(await systemScratch(join(root, 'nothing')).recover('ses_9', nobody)).toEqual({
     removed: [],
     held: [],
+    alive: [],
   })
 })
 
@@ -70,8 +73,8 @@ test('EX-15 EX-26 what a session noted that is gone is taken over by one other, 
   writeFileSync(join(root, 'ses_1', 'run_2.1.held.json'), '{')
 
   const both = await Promise.all([
-    systemScratch(root).recover('ses_2'),
-    systemScratch(root).recover('ses_3'),
+    systemScratch(root).recover('ses_2', nobody),
+    systemScratch(root).recover('ses_3', nobody),
   ])
 
   const held = both.flatMap((each) => each.held)
@@ -96,4 +99,26 @@ test('EX-26 a process is itself by its id and by when it began', async () => {
   expect(await isAlive({ pid: process.pid, began: null })).toBe(true)
   expect(await isAlive({ pid: process.pid, began: 'another' })).toBe(began === null)
   expect(await isAlive({ pid: 2 ** 22 + 1, began: null })).toBe(false)
+})
+
+test('EX-26 a process that a dead session noted is ended before anything of its session is removed, and kept where it lives on', async () => {
+  const root = folder()
+  const scratch = systemScratch(root)
+  const leader = { pid: 4242, began: '77' }
+  const directory = await scratch.make(label)
+  await scratch.noteProcess(label, leader)
+  writeFileSync(join(root, 'ses_1', 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, began: '1' }))
+  const seen: unknown[] = []
+
+  const stuck = await systemScratch(root).recover('ses_2', () => Promise.resolve(false))
+  expect(stuck).toEqual({ removed: [], held: [], alive: [{ label, leader }] })
+  expect(existsSync(directory)).toBe(true)
+
+  const done = await systemScratch(root).recover('ses_3', (left) => {
+    seen.push(left, existsSync(directory))
+    return Promise.resolve(true)
+  })
+  expect(seen).toEqual([{ label, leader }, true])
+  expect(done).toEqual({ removed: [directory], held: [], alive: [] })
+  expect(existsSync(directory)).toBe(false)
 })

@@ -23,11 +23,16 @@ export interface Scratch {
   note(label: ScratchLabel, held: HeldNote): Promise<void>
   /** It has been released. */
   forget(label: ScratchLabel): Promise<void>
+  /** Writes down which process drives an attempt, for a later start in case this process is killed. */
+  noteProcess(label: ScratchLabel, leader: ProcessIdentity): Promise<void>
+  /** Nothing of it is alive. */
+  forgetProcess(label: ScratchLabel): Promise<void>
   /**
    * Removes the directories that sessions left whose processes are gone, and takes over what they noted: from here on those
-   * notes are of this session, and of no other that starts at the same time.
+   * notes are of this session, and of no other that starts at the same time. `end` is called with each process of theirs
+   * before anything of its session is removed; where it says no, that process is still there.
    */
-  recover(session: string): Promise<Recovered>
+  recover(session: string, end: (left: LeftProcess) => Promise<boolean>): Promise<Recovered>
 }
 
 /** What an attempt holds, as the workflow that took it can release it. */
@@ -38,9 +43,17 @@ export interface HeldNote {
   readonly prepared: string | null
 }
 
+/** A process that drove an attempt of a session that is gone; the label is the one that it carries. */
+export interface LeftProcess {
+  readonly label: ScratchLabel
+  readonly leader: ProcessIdentity
+}
+
 export interface Recovered {
   readonly removed: readonly string[]
   readonly held: readonly { readonly label: ScratchLabel; readonly note: HeldNote }[]
+  /** Processes that are still alive, though all was done to end them. */
+  readonly alive: readonly LeftProcess[]
 }
 
 const OWNER = 'owner.json'
@@ -75,15 +88,31 @@ export const systemScratch = (root: string): Scratch => {
       await writeFile(path, encode({ ...label, ...held }) ?? '', { mode: 0o600 })
     },
     forget: (label) => rm(join(root, label.session, noteOf(label)), { force: true }),
-    async recover(session) {
+    async noteProcess(label, leader) {
+      const path = join(await at(label.session), noteOf(label, PROCESS))
+      await writeFile(path, encode({ label, leader }) ?? '', { mode: 0o600 })
+    },
+    forgetProcess: (label) =>
+      rm(join(root, label.session, noteOf(label, PROCESS)), { force: true }),
+    async recover(session, end) {
+      const alive: LeftProcess[] = []
       const removed: string[] = []
       const held: Recovered['held'][number][] = []
       for (const gone of await namesIn(root)) {
         const path = join(root, gone)
         const owner = await ownerOf(path)
         if (gone === session || owner === null || (await isAlive(owner))) continue
-        for (const name of await namesIn(path)) {
-          if (name === OWNER) continue
+        const names = await namesIn(path)
+        const left: LeftProcess[] = []
+        for (const name of names.filter((each) => each.endsWith(PROCESS))) {
+          const found = await processNoted(join(path, name))
+          if (found && !(await end(found))) left.push(found)
+        }
+        // what a process may still write to is left to the next start
+        alive.push(...left)
+        if (left.length > 0) continue
+        for (const name of names) {
+          if (name === OWNER || name.endsWith(PROCESS)) continue
           if (!name.endsWith(NOTE)) removed.push(join(path, name))
           else {
             const taken = await takeOver(join(path, name), join(await at(session), name), session)
@@ -92,13 +121,24 @@ export const systemScratch = (root: string): Scratch => {
         }
         await rm(path, { recursive: true, force: true, maxRetries: 3 })
       }
-      return { removed, held }
+      return { removed, held, alive }
     },
   }
 }
 
 const NOTE = '.held.json'
-const noteOf = ({ run, attempt }: ScratchLabel): string => `${run}.${attempt}${NOTE}`
+const PROCESS = '.process.json'
+const noteOf = ({ run, attempt }: ScratchLabel, of = NOTE): string => `${run}.${attempt}${of}`
+
+/** Of a note that cannot be read nobody is known, so nobody is struck. */
+const processNoted = async (path: string): Promise<LeftProcess | null> => {
+  try {
+    const { label, leader } = JSON.parse(await readFile(path, 'utf8')) as LeftProcess
+    return Number.isInteger(leader.pid) && leader.pid > 1 ? { label, leader } : null
+  } catch {
+    return null
+  }
+}
 
 /** Of several that start at once one gets the file. What cannot be read is held all the same, by nobody that is known. */
 const takeOver = async (

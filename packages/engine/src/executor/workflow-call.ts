@@ -11,10 +11,12 @@ import { contextOf } from './preparing.ts'
 import { checked } from './schema.ts'
 import { Continuation, makeContext } from './verbs.ts'
 
+type Called = Pick<Work, 'claimed' | 'driver' | 'workflow' | 'prepared'>
+
 export const callWorkflow = async (
-  { aroundStep, ports }: ExecutorOptions,
-  { generation, limits }: RegisterOk,
-  work: Work,
+  { aroundStep, ports }: Pick<ExecutorOptions, 'aroundStep' | 'ports'>,
+  { generation, limits }: Pick<RegisterOk, 'generation' | 'limits'>,
+  work: Called,
   context: Prepared['context'],
 ): Promise<Returned> => {
   const { claimed, driver, workflow } = work
@@ -56,7 +58,7 @@ export const callWorkflow = async (
 
 /** Whether the context is what was captured; where it is not, the attempt ends `stale` and what came of it is no result. */
 const isCurrent = async (
-  { driver, workflow }: Work,
+  { driver, workflow }: Called,
   input: unknown,
   captured: string,
 ): Promise<boolean> => {

@@ -14,6 +14,7 @@ import type {
   Workflow,
   WorkflowOptions,
 } from './context.ts'
+import { mustIsolate } from './isolation.ts'
 import { jsonSchemaOf } from './schema.ts'
 
 /** Defines a workflow: `workflow('hello', async (ctx, input: {name: string}) => …)`, or with options. */
@@ -56,7 +57,7 @@ export const workflow = <I = unknown, O = unknown>(
           ? full.onEnd
           : full.onEnd.name,
     slotClass: full.slotClass ?? 'default',
-    isolation: 'inline',
+    isolation: mustIsolate(name, full.isolation).kind,
   }
   mustFit(definition)
   return { name, version, options: full, definition, handler }

@@ -439,7 +439,14 @@ const planSuccessor = (
 }
 
 /** What an attempt whose first reason is a limit cannot end as: the limit comes first (RUN-17). */
-const outranked: readonly string[] = ['complete', 'continue', 'suspend', 'hand_back', 'park']
+const outranked: readonly string[] = [
+  'complete',
+  'continue',
+  'suspend',
+  'hand_back',
+  'park',
+  'lose',
+]
 const limitNotes = {
   time_limit: 'the run’s total limit has passed',
   attempt_deadline: 'the attempt’s limit has passed',
@@ -469,6 +476,8 @@ const endOf = (
     case 'park':
       return end
     case 'stale':
+      return end
+    case 'lose':
       return end
     case 'hand_back': {
       const tag =

@@ -94,6 +94,8 @@ export type EndReport =
   | { readonly kind: 'stale'; readonly note: string }
   /** A step's body has not settled after its limit: its failed try is recorded and the next one gets a higher fence. */
   | { readonly kind: 'revoke'; readonly reason: string; readonly note: string }
+  /** The process that drove the attempt is proven gone and has left no end: its launcher reports what it saw. */
+  | { readonly kind: 'lose'; readonly note: string }
 
 /** One write of an attempt: entries and waits, and perhaps its end; all of it or nothing is stored. */
 export interface AttemptWrite {

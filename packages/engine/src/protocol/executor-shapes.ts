@@ -134,6 +134,7 @@ const end = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('park'), reason: note, note }),
   z.object({ kind: z.literal('stale'), note }),
   z.object({ kind: z.literal('revoke'), reason: note, note }),
+  z.object({ kind: z.literal('lose'), note }),
 ])
 
 export const attemptWrite = z

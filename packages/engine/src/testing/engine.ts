@@ -15,6 +15,7 @@ import type { Settings } from '../model/settings.ts'
 import type { Entry, ExecutorPort } from '../model/work.ts'
 import type { Executor, ExecutorOptions } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
+import type { AroundStep } from '../executor/environment.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
 import type { AnyWorkflow, Workflow } from '../executor/context.ts'
 import type { Engine } from '../orchestrator/engine.ts'
@@ -22,6 +23,7 @@ import { openOnSqlite } from '../orchestrator/open.ts'
 import { nextEvent } from '../queries/lines.ts'
 import { endOnEvidence } from '../transitions/end-session.ts'
 import type { VirtualClock } from './clock.ts'
+import { processesInMemory } from './processes.ts'
 import { virtualClock } from './clock.ts'
 import type { RunView } from './inspect.ts'
 import { inspect } from './inspect.ts'
@@ -176,6 +178,24 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       listen: (session, tell) =>
         opened.embedded.listen(session, (told) => !node.dead && tell(told)),
     }
+    const aroundStep: AroundStep = async (step, body) => {
+      const name = `${step.run} ${step.key}`
+      counts.set(name, (counts.get(name) ?? 0) + 1)
+      const due = (when: 'before' | 'after'): boolean => {
+        const crash = crashes.find(
+          (each) =>
+            each.left > 0 &&
+            each.when === when &&
+            (each.step === step.name || each.step === step.key),
+        )
+        if (crash) crash.left -= 1
+        return crash !== undefined
+      }
+      if (due('before')) return kill(node)
+      const mock = mocks.get(`${step.workflow} ${step.name}`)
+      const value = await (mock ? mock({ tryNumber: step.tryNumber, run: step.run }) : body())
+      return due('after') ? kill(node) : value
+    }
     node.executor = makeExecutor({
       port,
       ports: { ...ports, timers },
@@ -184,27 +204,11 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       // no clock of a test stands still for what other processes have left on this disk
       scratch: {
         ...temporaryScratch(),
-        recover: () => Promise.resolve({ removed: [], held: [] }),
+        recover: () => Promise.resolve({ removed: [], held: [], alive: [] }),
       },
+      processes: processesInMemory(options.workflows, { ...ports, timers }, { aroundStep }),
       ...options.executor,
-      aroundStep: async (step, body) => {
-        const name = `${step.run} ${step.key}`
-        counts.set(name, (counts.get(name) ?? 0) + 1)
-        const due = (when: 'before' | 'after'): boolean => {
-          const crash = crashes.find(
-            (each) =>
-              each.left > 0 &&
-              each.when === when &&
-              (each.step === step.name || each.step === step.key),
-          )
-          if (crash) crash.left -= 1
-          return crash !== undefined
-        }
-        if (due('before')) return kill(node)
-        const mock = mocks.get(`${step.workflow} ${step.name}`)
-        const value = await (mock ? mock({ tryNumber: step.tryNumber, run: step.run }) : body())
-        return due('after') ? kill(node) : value
-      },
+      aroundStep,
     })
     return node
   }

@@ -203,18 +203,20 @@ function* store(
     items.filter(({ applied }) => applied.end !== null),
     (list) =>
       insertAttempts(
-        list.map(({ applied: { before, run, end, endReason }, write: { firstReason } }) => ({
-          run: before.id,
-          attempt: before.attempt,
-          session: before.session ?? '',
-          leased_at: before.leasedAt ?? 0,
-          ended_at: tx.now,
-          end: end ?? 'failed',
-          reason: endReason ?? run.reason,
-          note: run.note,
-          first_reason: firstReason ?? null,
-          rev: run.rev,
-        })),
+        list.map(
+          ({ applied: { before, run, end, endReason }, write: { firstReason, end: sent } }) => ({
+            run: before.id,
+            attempt: before.attempt,
+            session: before.session ?? '',
+            leased_at: before.leasedAt ?? 0,
+            ended_at: tx.now,
+            end: end ?? 'failed',
+            reason: endReason ?? run.reason,
+            note: sent?.kind === 'lose' ? sent.note : run.note,
+            first_reason: firstReason ?? null,
+            rev: run.rev,
+          }),
+        ),
       ),
   )
   add(
@@ -397,9 +399,20 @@ const FIRST_ANSWERS: Readonly<Partial<Record<AttemptEnd, readonly string[]>>> = 
   failed: ['fail'],
   suspended: ['suspend', 'park'],
   handed_back: ['hand_back'],
-  canceled: ['complete', 'continue', 'fail', 'suspend', 'hand_back', 'park', 'stale', 'revoke'],
+  canceled: [
+    'complete',
+    'continue',
+    'fail',
+    'suspend',
+    'hand_back',
+    'park',
+    'stale',
+    'revoke',
+    'lose',
+  ],
   stale: ['stale'],
   revoked: ['revoke'],
+  lost: ['lose'],
 }
 
 const firstAnswer = (own: { end: string; rev: number }, run: Run | undefined): WriteOk => ({

@@ -28,6 +28,7 @@ const ends: Record<EndReport['kind'], EndReport> = {
   park: { kind: 'park', reason: 'nondeterminism', note: 'A' },
   stale: { kind: 'stale', note: 'A' },
   revoke: { kind: 'revoke', reason: 'step_limit', note: 'A' },
+  lose: { kind: 'lose', note: 'A' },
 }
 const childStart = {
   id: 'run_child',

@@ -6,6 +6,8 @@ import { mintIds } from '../../src/kernel/ids.ts'
 import type { Facts, Log } from '../../src/kernel/log.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'
+import type { ProcessesInMemory } from '../../src/testing/processes.ts'
+import { processesInMemory } from '../../src/testing/processes.ts'
 import type { TestStore } from './store.ts'
 import { settled } from './ports.ts'
 
@@ -19,6 +21,8 @@ export interface Logged {
 
 export interface TestExecutor {
   readonly executor: Executor
+  /** Those of its isolated attempts. */
+  readonly processes: ProcessesInMemory
   /** Calls that were made, in order, with what was sent. */
   readonly calls: { readonly call: Call; readonly sent: unknown }[]
   readonly logged: Logged[]
@@ -31,11 +35,13 @@ interface Options extends Partial<Omit<ExecutorOptions, 'port' | 'ports' | 'work
   readonly workflows: readonly AnyWorkflow[]
   readonly embedded?: boolean
   readonly error?: () => Error
+  /** The number of the first process that drives an isolated attempt. */
+  readonly firstPid?: number
   readonly seed?: number
 }
 
 export const executorOn = (t: TestStore, options: Options): TestExecutor => {
-  const { workflows, embedded = false, error, seed = 7, ...rest } = options
+  const { workflows, embedded = false, error, seed = 7, firstPid = 100, ...rest } = options
   const real = embedded ? t.opened.embedded : t.opened.remote
   const logged: Logged[] = []
   const note =
@@ -50,6 +56,7 @@ export const executorOn = (t: TestStore, options: Options): TestExecutor => {
   } as Log
   const made: TestExecutor = {
     executor: undefined as unknown as Executor,
+    processes: undefined as unknown as ProcessesInMemory,
     calls: [],
     logged,
     cut: {},
@@ -77,13 +84,16 @@ export const executorOn = (t: TestStore, options: Options): TestExecutor => {
   const random = seededRandom(seed)
   const { time } = t.clock
   const ids = mintIds(time, random)
+  const ports = { time, timers: t.clock.timers(), random, ids, log }
+  const processes = processesInMemory(workflows, ports, { first: firstPid })
   const executor = makeExecutor({
     port,
-    ports: { time, timers: t.clock.timers(), random, ids, log },
+    ports,
     workflows,
+    processes,
     ...rest,
   })
-  return Object.assign(made, { executor })
+  return Object.assign(made, { executor, processes })
 }
 
 /** Moves time on, stopping at each timer, with turns of the event loop between. */

@@ -1,9 +1,10 @@
 // A scratch without a disk: which directories there are, and a removal that a test can break or hold back.
-import type { HeldNote, Scratch, ScratchLabel } from '../../src/executor/scratch.ts'
+import type { HeldNote, LeftProcess, Scratch, ScratchLabel } from '../../src/executor/scratch.ts'
 
 export interface TestScratch extends Scratch {
   readonly directories: Set<string>
   readonly made: ScratchLabel[]
+  readonly processes: Map<string, LeftProcess>
   readonly notes: Map<string, { label: ScratchLabel; note: HeldNote }>
   /** What happens to a removal from here on. */
   failing: Error | Promise<void> | null
@@ -14,6 +15,7 @@ export const scratchInMemory = (): TestScratch => {
     directories: new Set(),
     made: [],
     notes: new Map(),
+    processes: new Map(),
     failing: null,
     make(label) {
       const path = `/scratch/${label.session}/${label.run}.${label.attempt}`
@@ -34,9 +36,23 @@ export const scratchInMemory = (): TestScratch => {
       it.notes.delete(`${label.run}.${label.attempt}`)
       return Promise.resolve()
     },
-    recover(session) {
+    noteProcess(label, leader) {
+      it.processes.set(`${label.run}.${label.attempt}`, { label, leader })
+      return Promise.resolve()
+    },
+    forgetProcess(label) {
+      it.processes.delete(`${label.run}.${label.attempt}`)
+      return Promise.resolve()
+    },
+    async recover(session, end) {
       const held = [...it.notes.values()].filter(({ label }) => label.session !== session)
-      return Promise.resolve({ removed: [], held })
+      const alive: LeftProcess[] = []
+      for (const [key, left] of it.processes)
+        if (left.label.session !== session) {
+          if (await end(left)) it.processes.delete(key)
+          else alive.push(left)
+        }
+      return { removed: [], held, alive }
     },
   }
   return it

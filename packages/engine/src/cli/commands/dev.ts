@@ -6,6 +6,7 @@ import type { AnyWorkflow } from '../../executor/context.ts'
 import type { Executor } from '../../executor/executor.ts'
 import { makeExecutor } from '../../executor/executor.ts'
 import { systemScratch } from '../../executor/scratch.ts'
+import { systemProcesses } from '../../executor/system-processes.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
 import type { Ports } from '../../kernel/ports.ts'
 import { systemPorts } from '../../kernel/ports.ts'
@@ -40,7 +41,13 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     },
     !portIsGiven,
   )
-  const executor = await working(server, config, workflows, ports).catch(async (error: unknown) => {
+  const executor = await working(
+    server,
+    config,
+    workflows,
+    ports,
+    resolve(sources.cwd, module),
+  ).catch(async (error: unknown) => {
     await server.stop()
     throw error
   })
@@ -64,6 +71,7 @@ const working = async (
   config: Config,
   workflows: readonly AnyWorkflow[],
   ports: Ports,
+  module: string,
 ): Promise<Executor> => {
   const executor = makeExecutor({
     port: server.opened.embedded,
@@ -76,6 +84,7 @@ const working = async (
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
     scratch: systemScratch(resolve(config.scratch)),
+    processes: systemProcesses({ module, env: process.env }),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
   })
   await executor.start()

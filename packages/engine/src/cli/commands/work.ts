@@ -8,6 +8,7 @@ import type { Executor } from '../../executor/executor.ts'
 import { failureOf } from '../../executor/failure.ts'
 import { threadRenewals } from '../../executor/renewal-thread.ts'
 import { systemScratch } from '../../executor/scratch.ts'
+import { systemProcesses } from '../../executor/system-processes.ts'
 import { codes } from '../../kernel/codes.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
 import type { Ports } from '../../kernel/ports.ts'
@@ -41,6 +42,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     abortGraceMs: config.abortGraceMs,
     scratch: systemScratch(resolve(sources.cwd, config.scratch)),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
+    processes: systemProcesses({ module: resolve(sources.cwd, module), env: process.env }),
     renewals: threadRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
     onStopped: (error) => {
       tell(error, out)

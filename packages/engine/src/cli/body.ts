@@ -1,0 +1,36 @@
+// The program of an isolated attempt: it loads the module of its executor, drives what it is given over its channel, and
+// ends, with all that it started, when that is done or when the channel closes.
+import type { FromBody, ToBody } from '../executor/body-protocol.ts'
+import { serveBody } from '../executor/body.ts'
+import { messageOf } from '../kernel/json.ts'
+import { systemPorts } from '../kernel/ports.ts'
+import { loadWorkflows } from './load-workflows.ts'
+import { processLog } from './log-lines.ts'
+
+/** The whole group, this process with it. */
+const endAll = (): void => {
+  try {
+    process.kill(-process.pid, 'SIGKILL')
+  } finally {
+    process.exit(1)
+  }
+}
+
+const say = (message: FromBody, then: () => void = () => undefined): void => {
+  if (process.connected) process.send?.(message, undefined, {}, () => then())
+}
+
+process.on('disconnect', endAll)
+const [, , module = ''] = process.argv
+try {
+  const workflows = await loadWorkflows(module, process.cwd())
+  const hear = serveBody(workflows, systemPorts(processLog('warn')), {
+    send: (message) => say(message),
+    // what was said before is on its way before this is
+    end: () => say({ kind: 'pong' }, () => process.exit(0)),
+  })
+  process.on('message', (message) => hear(message as ToBody))
+  say({ kind: 'loaded' })
+} catch (error) {
+  say({ kind: 'unfit', message: messageOf(error) }, () => process.exit(1))
+}

@@ -1,0 +1,123 @@
+// Processes of this host, as children of this one: each leads a group of its own and carries its label in its environment,
+// where it is found also when it has left the group.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { Fault } from '../kernel/errors.ts'
+import type { FromBody } from './body-protocol.ts'
+import type { HostProcess } from './host-process.ts'
+import { processAt, processBegan, processTable } from './host-process.ts'
+import type { ProcessGroup, ProcessLabel, Processes } from './processes.ts'
+
+/** What every program needs to find its way, and nothing that lets it into anywhere. */
+const PLAIN = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'SystemRoot']
+
+export interface ProcessesOptions {
+  /** The module that exports the workflows, as a path or URL. */
+  readonly module: string
+  /** What processes may be given of it, by name. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The program that loads the module and drives. */
+  readonly program?: string
+}
+
+const PROGRAM = new URL('../cli/body.js', import.meta.url)
+
+export const systemProcesses = ({
+  module,
+  env,
+  program = fileURLToPath(PROGRAM),
+}: ProcessesOptions): Processes => ({
+  async spawn({ label, env: allowed, memoryMb }, hears) {
+    const child = spawn(
+      process.execPath,
+      [
+        // a loader of the program that this is, such as one for TypeScript, is needed there too
+        ...process.execArgv.filter((arg) => !/^--(inspect|max-old-space-size|eval)/.test(arg)),
+        ...(memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`]),
+        program,
+        module.startsWith('file:') ? fileURLToPath(module) : module,
+      ],
+      {
+        detached: true,
+        env: {
+          ...Object.fromEntries([...PLAIN, ...allowed].map((name) => [name, env[name]])),
+          ...variablesOf(label),
+        },
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      },
+    )
+    child.on('message', (message) => hears.message(message as FromBody))
+    child.on('exit', (code, signal) =>
+      hears.exited(
+        signal === null ? `its process exited with ${code}` : `its process was ended by ${signal}`,
+      ),
+    )
+    await started(child)
+    const pid = child.pid ?? 0
+    // it has just been made, and cannot be collected before this turn has passed
+    return {
+      group: { leader: { pid, began: await processBegan(pid) }, label },
+      send(message) {
+        // what cannot be said any more is settled by the exit, which follows
+        if (child.connected) child.send(message, () => undefined)
+      },
+    }
+  },
+  async isAlive(group) {
+    return (await membersOf(group)).length > 0
+  },
+  async signal(group, signal) {
+    for (const { pid } of await membersOf(group))
+      try {
+        process.kill(pid, signal)
+      } catch (error) {
+        // it went meanwhile
+        if ((error as { code?: unknown }).code !== 'ESRCH') throw error
+      }
+  },
+})
+
+const started = async (child: ReturnType<typeof spawn>): Promise<void> => {
+  const failed = once(child, 'error').then(([error]) => {
+    throw new Fault('peer_unreachable', `no process could be started: ${String(error)}`)
+  })
+  await Promise.race([once(child, 'spawn'), failed])
+  failed.catch(() => undefined)
+}
+
+const variablesOf = ({ session, run, attempt }: ProcessLabel): Record<string, string> => ({
+  LEASEHOLD_SESSION: session,
+  LEASEHOLD_RUN: run,
+  LEASEHOLD_ATTEMPT: String(attempt),
+})
+
+/**
+ * Who is alive of a group: those in it as long as its leader is the one that is meant, and whoever carries its label. A
+ * number that another process has by now is nobody's of this group.
+ */
+const membersOf = async ({ leader, label }: ProcessGroup): Promise<readonly HostProcess[]> => {
+  const now = await processAt(leader.pid)
+  const isLed = now !== null && (leader.began === null || now.began === leader.began)
+  const isReused = now !== null && !isLed
+  const labelled = Object.entries(variablesOf(label)).map(([name, value]) => `${name}=${value}`)
+  const table = (await processTable()).filter(({ alive }) => alive)
+  const members = await Promise.all(
+    table.map(async (each) => {
+      const inGroup = each.group === leader.pid && !isReused
+      return (inGroup && isLed) || (await carries(each.pid, labelled)) ? each : null
+    }),
+  )
+  return members.filter((each) => each !== null)
+}
+
+/** Whether its environment has all of these; that of another user, or on another system, cannot be read. */
+const carries = async (pid: number, variables: readonly string[]): Promise<boolean> => {
+  try {
+    const has = new Set((await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0'))
+    return variables.every((each) => has.has(each))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,241 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { workflow } from '../../src/executor/workflow.ts'
+import type { Isolation } from '../../src/executor/isolation.ts'
+import { advance, executorOn, gate } from '../support/executor.ts'
+import { scratchInMemory } from '../support/scratch.ts'
+import type { TestStore } from '../support/store.ts'
+import { openStore } from '../support/store.ts'
+
+let t: TestStore
+beforeEach(async () => (t = await openStore()))
+afterEach(() => t.close())
+
+/** One step that ends when the test says so, whatever its signal says. */
+const held = (isolation: Isolation, options: object = {}) => {
+  const body = gate<string>()
+  const w = workflow({ name: 'w', isolation, ...options }, (ctx) =>
+    ctx.step('a', () => body.opened),
+  )
+  return { body, w }
+}
+
+const used = (x: ReturnType<typeof executorOn>): number =>
+  x.executor.status().slots.reduce((sum, slot) => sum + slot.used, 0)
+const ends = (run: string) =>
+  t.sql(`select "end", note, first_reason from attempts where run = '${run}' order by attempt`)
+
+describe.each(['inline', 'process'] as const)('EX-24 whatever the isolation: %s', (isolation) => {
+  it(`EX-24 a function goes through steps, waits and its result (${isolation})`, async () => {
+    const w = workflow({ name: 'w', isolation }, async (ctx, input: number) => {
+      const one = await ctx.step('a', () => input + 1)
+      await ctx.sleep('pause', '1m')
+      const { by } = await ctx.signal<{ by: string }>('go')
+      return { one, by, at: await ctx.step('b', (step) => step.tryNumber) }
+    })
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w', { input: '4' })
+    await advance(t, 1_000)
+    expect(t.run(id)['status']).toBe('waiting')
+    expect(used(x)).toBe(0)
+    await t.engine.signal({
+      id: 'sig_1',
+      run: id,
+      name: 'go',
+      payload: '{"by":"ana"}',
+      by: 'ana',
+    })
+    await advance(t, 70_000)
+    expect(t.run(id)['status']).toBe('succeeded')
+    expect(JSON.parse(String(t.run(id)['output']))).toEqual({ one: 5, by: 'ana', at: 1 })
+    expect(used(x)).toBe(0)
+  })
+
+  it(`EX-09 EX-10 the first reason wins, and the slot is held until the body has settled (${isolation})`, async () => {
+    const { body, w } = held(isolation, { attemptLimit: '1m' })
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 10)
+    await t.engine.cancel({ run: id, by: 'ana', reason: null })
+    await advance(t, 100)
+    expect(x.executor.status().jobs).toMatchObject([{ firstReason: 'canceled', saved: true }])
+    expect(used(x)).toBe(1)
+    body.open('late')
+    await advance(t, 1_000)
+    expect(t.run(id)['status']).toBe('canceled')
+    expect(used(x)).toBe(0)
+  })
+
+  it(`EX-17 a drain lets the step end and hands the run back (${isolation})`, async () => {
+    const { body, w } = held(isolation)
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 10)
+    const stopped = x.executor.stop()
+    await advance(t, 1_000)
+    body.open('done')
+    await advance(t, 1_000)
+    await stopped
+    expect(ends(id).map((each) => each['end'])).toEqual(['completed'])
+    expect(t.run(id)['status']).toBe('succeeded')
+  })
+
+  it(`EX-05 a limit of time ends the attempt as a failure (${isolation})`, async () => {
+    const w = workflow({ name: 'w', isolation, attemptLimit: '10s' }, (ctx) =>
+      ctx.step(
+        'a',
+        ({ signal }) =>
+          new Promise((_resolve, reject) =>
+            signal.addEventListener('abort', () => reject(new Error('aborted'))),
+          ),
+      ),
+    )
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 11_000)
+    expect(t.run(id)).toMatchObject({ status: 'failed', reason: 'attempt_deadline' })
+    expect(used(x)).toBe(0)
+  })
+})
+
+describe('EX-24 a process of its own', () => {
+  it('EX-24 one that does not heed its signal is told to end after a grace, then killed, and only then is the slot free', async () => {
+    const { w } = held('process')
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 10)
+    const [process] = x.processes.all
+    if (process) process.heeds = false
+    await t.engine.cancel({ run: id, by: 'ana', reason: null })
+    await advance(t, 4_900)
+    expect(process?.signals).toEqual([])
+    await advance(t, 200)
+    expect(process?.signals).toEqual(['SIGTERM'])
+    expect(used(x)).toBe(1)
+    await advance(t, 5_000)
+    expect(process?.signals).toEqual(['SIGTERM', 'SIGKILL'])
+    expect(t.run(id)['status']).toBe('canceled')
+    expect(used(x)).toBe(0)
+  })
+
+  it('EX-24 what its leader leaves behind in the group holds the slot until it is gone', async () => {
+    const { body, w } = held('process')
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 10)
+    const [process] = x.processes.all
+    process?.members.add('grandchild')
+    if (process) process.heeds = false
+    body.open('done')
+    await advance(t, 1_000)
+    expect(t.run(id)['status']).toBe('succeeded')
+    expect(used(x)).toBe(1)
+    await advance(t, 5_000)
+    expect(process?.signals).toContain('SIGKILL')
+    expect(used(x)).toBe(0)
+  })
+
+  it('EX-24 RUN-12 one that dies without an end leaves a lost attempt with its exit as evidence, five times at most', async () => {
+    const { w } = held('process', { retry: { maxAttempts: 9 } })
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    const id = await t.start('w')
+    for (let i = 0; i < 5; i++) {
+      await advance(t, 1_000)
+      x.processes.all.at(-1)?.exit('its process was ended by SIGSEGV')
+      await advance(t, 1_000)
+    }
+    const all = ends(id)
+    expect(all.map((each) => each['end'])).toEqual(['lost', 'lost', 'lost', 'lost', 'lost'])
+    expect(all[0]?.['note']).toBe('its process was ended by SIGSEGV')
+    expect(t.run(id)).toMatchObject({ status: 'failed', reason: 'attempts_exhausted' })
+    expect(used(x)).toBe(0)
+  })
+
+  it('EX-18 past the drain limit its group is killed at once and its run handed back', async () => {
+    const { w } = held('process')
+    const x = executorOn(t, { workflows: [w], drainMs: 1_000 })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 10)
+    const stopped = x.executor.stop()
+    await advance(t, 1_500)
+    await advance(t, 5_000)
+    await stopped
+    expect(x.processes.all[0]?.members.size).toBe(0)
+    expect(t.run(id)['status']).toBe('queued')
+    expect(ends(id)[0]).toMatchObject({ end: 'handed_back', first_reason: 'shutdown' })
+  })
+
+  it('EX-24 a lease that is lost kills it, and nothing it says is stored', async () => {
+    const { w } = held('process')
+    const x = executorOn(t, { workflows: [w] })
+    await x.executor.start()
+    await t.start('w')
+    await advance(t, 10)
+    const writes = x.count('write')
+    x.cut.renew = 'before'
+    await advance(t, 30_000)
+    expect(x.processes.all[0]?.members.size).toBe(0)
+    expect(x.count('write')).toBe(writes)
+    expect(used(x)).toBe(0)
+  })
+
+  it('EX-26 one that answers no ping within the limit is killed, and its attempt is lost', async () => {
+    const { w } = held('process')
+    const x = executorOn(t, { workflows: [w], stallLimitMs: 8_000 })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 20_000)
+    expect(x.processes.all[0]?.signals).toEqual([])
+    const [process] = x.processes.all
+    if (process) process.stalled = true
+    await advance(t, 12_000)
+    expect(process?.signals).toEqual(['SIGKILL'])
+    expect(ends(id)[0]).toMatchObject({ end: 'lost' })
+  })
+
+  it('EX-26 a start kills what a dead session left, by number and start, and nobody who has the number by now', async () => {
+    const scratch = scratchInMemory()
+    const { w } = held('process')
+    const x = executorOn(t, { workflows: [w], scratch })
+    const label = { session: 'ses_gone', run: 'run_1', attempt: 1 }
+    const left = x.processes.stray(7, 'then', label)
+    const other = x.processes.stray(8, 'today', { ...label, run: 'run_2' })
+    await scratch.noteProcess(label, { pid: 7, began: 'then' })
+    await scratch.noteProcess({ ...label, run: 'run_2' }, { pid: 8, began: 'then' })
+    await x.executor.start()
+    await advance(t, 1_000)
+    expect([left.members.size, left.signals]).toEqual([0, ['SIGKILL']])
+    expect([other.members.size, other.signals]).toEqual([1, []])
+    expect(scratch.processes.size).toBe(0)
+  })
+
+  it('EX-26 a process is noted on its host before it is given anything, and until nothing of it is alive', async () => {
+    const scratch = scratchInMemory()
+    const { body, w } = held('process')
+    const x = executorOn(t, { workflows: [w], scratch })
+    await x.executor.start()
+    await t.start('w')
+    await advance(t, 10)
+    const [process] = x.processes.all
+    expect([...scratch.processes.values()]).toMatchObject([{ leader: { pid: process?.pid } }])
+    body.open('done')
+    await advance(t, 1_000)
+    expect(scratch.processes.size).toBe(0)
+  })
+
+  it('EX-24 an executor that can start no processes refuses a workflow that wants one', () => {
+    const { w } = held({ kind: 'process', memoryMb: 64, env: ['KEY'] })
+    expect(w.definition.isolation).toBe('process')
+    expect(() => executorOn(t, { workflows: [w], processes: undefined } as never)).toThrow(
+      /w is to run in a process of its own/,
+    )
+    expect(() => held({ kind: 'process', memoryMb: 1 })).toThrow(/at least 16/)
+  })
+})
