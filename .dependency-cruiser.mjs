@@ -21,7 +21,11 @@ const folders = Object.keys(may)
 // What some files of the command line may reach beside that: those that start the parts, or that do something to a store
 // while nobody serves it.
 const cliMore = [
-  { name: 'cli-starts', files: '(body|commands/(serve|dev|work))', more: 'orchestrator/|executor/' },
+  {
+    name: 'cli-starts',
+    files: '(body|commands/(serve|dev|work))',
+    more: 'orchestrator/|executor/',
+  },
   { name: 'cli-mends', files: 'commands/(migrate|doctor)', more: 'orchestrator/main\\.ts$' },
   { name: 'cli-loads', files: 'load-workflows', more: 'executor/context\\.ts$' },
 ]

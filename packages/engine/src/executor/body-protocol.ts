@@ -13,7 +13,6 @@ import type {
   WriteAnswer,
 } from '../model/work.ts'
 import type { Left } from './driver.ts'
-import type { Prepared } from './preparing.ts'
 
 /** All that a process needs to drive the attempt. */
 export interface Begin {
@@ -22,7 +21,8 @@ export interface Begin {
   readonly limits: RegisterOk['limits']
   /** JSON text, by the workflow's codec, of what its preparation gave. */
   readonly prepared: string | null
-  readonly context: Prepared['context']
+  /** As it was captured and as it is; null where the workflow has none. */
+  readonly context: { readonly captured: string; readonly current: string } | null
   /** The store's clock as this was sent. */
   readonly now: number
   readonly maxChainDepth: number

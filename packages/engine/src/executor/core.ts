@@ -3,8 +3,7 @@ import type { Coordinator } from '../model/coordinator.ts'
 import type { Job } from '../model/job.ts'
 import type { ClaimedRun, LetGo, RegisterOk } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
-import type { Driver } from './driver.ts'
-import type { Isolated } from './isolated.ts'
+import type { Driver, Returned } from './driver.ts'
 import type { ExecutorOptions } from './options.ts'
 import type { Renewals, Sent } from './renewals.ts'
 import type { Turns } from './turns.ts'
@@ -25,7 +24,14 @@ export interface Work {
   readonly workflow: AnyWorkflow
   readonly driver: Driver
   /** What drives it in a process of its own, where its workflow is isolated so. */
-  readonly isolated: Isolated | null
+  readonly isolated: {
+    drive(
+      of: Session,
+      work: Work,
+      context: { readonly captured: string; readonly current: string } | null,
+      storeOffset: number,
+    ): Promise<Returned>
+  } | null
   /** The workflow's own next try after this error. */
   readonly retryInMs: (error: unknown) => number | undefined
   /** Files of its preparation. */
