@@ -96,6 +96,8 @@ const planted: readonly (readonly [string, string, string])[] = [
   ['S1', `update sessions set state = 'ended', ended_at = 1 where id = 'ses_1'`, 'run_kid'],
   ['S2', `update steps set attempt = 9 where run = 'run_a'`, 'run_a'],
   ['S3', `update attempts set "end" = 'failed' where run = 'run_a'`, 'run_a'],
+  ['S3', `update attempts set rev = rev + 1 where run = 'run_a'`, 'run_a'],
+  ['S3', `update attempts set ended_at = ended_at + 60001 where run = 'run_a'`, 'run_a'],
   ['S4', `delete from attempts where run = 'run_b' and attempt = 1`, 'run_b'],
   ['S5', `update limits set code_value = 0 where key = 'customer:7'`, 'customer:7'],
   ['S6', `delete from steps where run = 'run_a'`, 'run_a'],
@@ -151,6 +153,12 @@ test('OPS-04 S22 shows two runs of one key, should the index ever be gone', asyn
   const { figures, store } = await lived()
   store.db.exec(`drop index runs_key; update runs set key = 'key run_c' where id = 'run_d'`)
   expect(await figures()).toEqual([['S22', 'run_c', 'run_d']])
+})
+
+test('OPS-04 S3 an end whose transaction began before, and committed after, that of an attempt before it is one', async () => {
+  const { figures, store } = await lived()
+  store.db.exec(`update attempts set ended_at = ended_at + 30000 where run = 'run_a'`)
+  expect(await figures()).toEqual([])
 })
 
 test('OPS-04 what a sweep is about to heal does not count yet', async () => {
