@@ -1,9 +1,9 @@
-// Admits those who wait in line for limits: at once for the keys that a commit named, and each second for all keys that have
-// both waiters and room, since what a commit names can be lost.
+// Admits those who wait in line for limits: at once for the keys that a commit named and has not handed on itself, and each
+// second for all keys that have both waiters and room, since what a commit names can be lost.
 import { Fault } from '../kernel/errors.ts'
 import { keysWithRoom, keysWithWaiters } from '../queries/lines.ts'
-import type { Freed } from '../transitions/admit.ts'
-import { admit, PICK } from '../transitions/admit.ts'
+import type { Freed, Look } from '../transitions/admit.ts'
+import { admit, firstLook, nextLook } from '../transitions/admit.ts'
 import type { Sweep, Upkeep } from './loop.ts'
 import { patience } from './loop.ts'
 
@@ -19,18 +19,14 @@ const admitAll = async (
 ): Promise<{ acted: number; busy: ReadonlySet<string> }> => {
   const busy = new Set<string>()
   let acted = 0
-  let lines = freed
-  let full: readonly string[] = []
-  for (let wide = false; ;) {
+  for (let look: Look | null = firstLook(freed); look;) {
+    const { lines, full }: Look = look
     const pass = await upkeep.act((tx) => admit(tx, lines, full))
     acted += pass.count
-    full = pass.full
     for (const key of pass.busy) busy.add(key)
-    if (pass.stuck && !wide) {
-      wide = true
-      lines = new Map([...lines.keys()].map((key) => [key, PICK]))
-    } else if (!pass.more) return { acted, busy }
+    look = nextLook(look, pass)
   }
+  return { acted, busy }
 }
 
 export const admitWaiting = (): AdmitSweep => {

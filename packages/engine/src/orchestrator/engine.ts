@@ -11,6 +11,7 @@ import type { Reading } from '../maintenance/reap-sessions.ts'
 import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
+import { merge } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
@@ -22,6 +23,8 @@ import type { Manner, Store } from '../store/store.ts'
 import { limitsByKey } from '../store/tables/limits.ts'
 import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
 import { allDefinitions, allLanes } from '../store/tables/sessions.ts'
+import type { HandedOn } from '../transitions/admit.ts'
+import { handOn } from '../transitions/admit.ts'
 import type { CancelAnswer, CancelCommand } from '../transitions/cancel.ts'
 import { cancel } from '../transitions/cancel.ts'
 import type { DecideAnswer, DecideCommand } from '../transitions/decide.ts'
@@ -66,6 +69,8 @@ export interface Engine {
   /** Called when something wants a loop to look soon: `admit`, `orders`, or `wake` at an instant. */
   onWanted(
     hear: (what: 'admit' | 'orders' | 'wake', keys: Follow['admit'], at: number | null) => void,
+    /** Where the store can, slots are handed on in the commit that frees them. */
+    handsOn?: boolean,
   ): void
   /** Hears all that follows from the commits of this process. */
   onFollowed(hear: (follow: Follow) => void): void
@@ -115,6 +120,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
   let heard:
     ((what: 'admit' | 'orders' | 'wake', keys: Follow['admit'], at: number | null) => void) | null =
     null
+  let handsOn = false
   let followed: ((follow: Follow) => void) | null = null
   const early = ports.time.mono()
   const { facts, wall } = await store.run(function* (tx) {
@@ -189,8 +195,18 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     },
     async act(transition, manner) {
       const { context } = engine
-      const answer = await store.run((tx) => transition(tx, context), manner)
-      engine.follow(answer.follow)
+      let handed: HandedOn | undefined
+      const answer = await store.run(
+        (tx) => transition(tx, context),
+        manner,
+        ({ follow: { admit } }) =>
+          handsOn && admit.size > 0
+            ? function* (tx) {
+                handed = yield* handOn(tx, admit)
+              }
+            : null,
+      )
+      engine.follow(handed ? withHanded(answer.follow, handed) : answer.follow)
       return answer
     },
     read: (transition) => store.read(transition),
@@ -208,8 +224,9 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       if (follow.readyAt !== null) heard?.('wake', follow.admit, follow.readyAt)
       followed?.(follow)
     },
-    onWanted(hear) {
+    onWanted(hear, whether = false) {
       heard = hear
+      handsOn = whether
     },
     onFollowed(hear) {
       followed = hear
@@ -341,6 +358,10 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
 
   return engine
 }
+
+/** What follows a commit that has handed on what it freed. */
+const withHanded = (follow: Follow, { left, follow: more }: HandedOn): Follow =>
+  merge({ ...follow, admit: new Map(left) }, more)
 
 /** A write that the store refuses for its content is answered so; trying it again would not mend it. */
 const refusedContent = (answer: WriteAnswer | ItemError): WriteAnswer | ItemError => {

@@ -91,7 +91,7 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
       else atOnce.now(keys)
     } else if (what === 'orders') orders.soon()
     else if (at !== null) wake.at(at)
-  })
+  }, !manual)
   return {
     all,
     async stop() {

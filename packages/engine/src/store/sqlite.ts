@@ -7,7 +7,7 @@ import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
 import { keep } from './keep.ts'
 import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
 import { UniqueViolation } from './sql.ts'
-import type { Store, Tap } from './store.ts'
+import type { Behind, Store, Tap } from './store.ts'
 
 export interface SqliteStore extends Store {
   readonly kind: 'sqlite'
@@ -29,6 +29,8 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
   const immediate = keep(db.prepare('begin immediate'))
   const deferred = keep(db.prepare('begin'))
   const commit = keep(db.prepare('commit'))
+  const mark = keep(db.prepare('savepoint behind'))
+  const unmark = keep(db.prepare('release behind'))
   let roundTrips = 0
 
   /** The table through which SQLite reads the items of a batch; its one argument is the batch's place among `batches`. */
@@ -99,13 +101,29 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
     return step.value
   }
 
+  const driveBehind = (transaction: (tx: Tx) => Steps<void>): void => {
+    mark.run()
+    try {
+      drive(transaction)
+    } catch (error) {
+      // some errors, as a disk that is full, have undone all of it
+      if (!db.inTransaction) throw error
+      // else it is not done, which whoever gave it sees; it fails again, and is then told of, when it is done after the commit
+      db.exec('rollback to behind')
+    }
+    unmark.run()
+  }
+
   const transact = async <T>(
     begin: Database.Statement,
     transaction: (tx: Tx) => Steps<T>,
+    behind?: Behind<T>,
   ): Promise<T> => {
     try {
       begin.run()
       const answer = drive(transaction)
+      const next = behind?.(answer)
+      if (next) driveBehind(next)
       commit.run()
       return answer
     } catch (error) {
@@ -117,7 +135,7 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
   return {
     kind: 'sqlite',
     db,
-    run: (transaction) => transact(immediate, transaction),
+    run: (transaction, _manner, behind) => transact(immediate, transaction, behind),
     read: (transaction) => transact(deferred, transaction),
     get roundTrips() {
       return roundTrips

@@ -79,9 +79,9 @@ const tried = (settle: () => void): void => {
 /** The store, asked through `check` each time. */
 export const whileStanding = <S extends Store>(store: S, { check }: Standing): S => {
   const asked: Pick<Store, 'run' | 'read'> = {
-    async run(transaction, manner) {
+    async run(transaction, manner, behind) {
       check()
-      return store.run(transaction, manner)
+      return store.run(transaction, manner, behind)
     },
     async read(transaction) {
       check()

@@ -2,14 +2,14 @@
 // key order, then the runs in id order; what is held is counted under those locks, so no admission exceeds a limit. What
 // another transaction has locked is passed over.
 import type { Follow } from '../model/follow.ts'
-import { nothing } from '../model/follow.ts'
+import { merge, nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { moved } from '../model/run.ts'
 import { limitUses } from '../model/slots.ts'
 import { follows } from '../store/consequences.ts'
 import { lockRuns, runOf, writeAdmitted } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import { ask, finish, wrote } from '../store/sql.ts'
+import { ask, finish, within, wrote } from '../store/sql.ts'
 import { countedLimits, firstInLine, lockFreeLimits } from '../store/tables/limits.ts'
 
 /** Of each key, how many of its line may move: a hint of what was freed, since what is really free is counted under the locks. */
@@ -108,6 +108,47 @@ export function* admit(tx: Tx, freed: Freed, passOver: readonly string[] = []): 
     follow,
   }
 }
+
+/** What one pass looks at. */
+export interface Look {
+  readonly lines: Freed
+  readonly full: readonly string[]
+  /** Whether it looks past those who cannot be admitted. */
+  readonly wide: boolean
+}
+
+export const firstLook = (lines: Freed): Look => ({ lines, full: [], wide: false })
+
+/** What is to be looked at after this pass; null when nobody more can be admitted. */
+export const nextLook = (
+  { lines, wide }: Look,
+  { full, stuck, more }: Pick<Admitted, 'full' | 'stuck' | 'more'>,
+): Look | null => {
+  if (stuck && !wide)
+    return { lines: new Map([...lines.keys()].map((key) => [key, PICK])), full, wide: true }
+  return more ? { lines, full, wide } : null
+}
+
+export interface HandedOn {
+  /** What was not looked at to its end. */
+  readonly left: Freed
+  readonly follow: Follow
+}
+
+/** Admits for what this same transaction has freed, where it has the whole store to itself. */
+export function* handOn(tx: Tx, freed: Freed): Steps<HandedOn> {
+  const follow = nothing()
+  let look: Look | null = firstLook(freed)
+  for (let passes = 0; look && passes < PASSES; passes++) {
+    const pass: Admitted = yield* within(admit(tx, look.lines, look.full))
+    merge(follow, pass.follow)
+    look = nextLook(look, pass)
+  }
+  return { left: look?.lines ?? new Map(), follow }
+}
+
+/** So many passes hold up one commit; what they leave is looked at after it. */
+const PASSES = 5
 
 /** A limit without a value always has room. */
 const room = (value: number | null, used: number, wanted: number): boolean =>

@@ -126,6 +126,20 @@ describe('slots', () => {
     expect(bench.used('one')).toBe(1)
   })
 
+  it('SLOT-03 SLOT-04 on a file of its own a slot is handed on in the commit that frees it: no crash comes between', async () => {
+    const w = one()
+    bench = await openBench()
+    const hand = await bench.hand([w], { embedded: true })
+    await bench.start(w)
+    const next = await bench.start(w)
+    const [held] = await hand.claim()
+    // what is only in memory is lost
+    bench.engine.onWanted(() => undefined, true)
+    await hand.end(held!, complete('done'))
+    expect((await bench.get(next)).status).toBe('queued')
+    expect(bench.used('one')).toBe(1)
+  })
+
   it('B030 a run canceled while it is queued with its slot gives it to the next at once', async () => {
     const w = one()
     bench = await openBench()

@@ -17,7 +17,7 @@ import { startLoops } from '../../src/orchestrator/upkeep.ts'
 import { calendar } from '../../src/orchestrator/calendar.ts'
 import type { Steps, Tx } from '../../src/store/sql.ts'
 import { finish } from '../../src/store/sql.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Behind, Manner, Store } from '../../src/store/store.ts'
 import { putPause, removePause, setOperatorLimit } from '../../src/store/tables/limits.ts'
 import type { OrderRow } from '../../src/store/tables/orders.ts'
 import { insertOrders } from '../../src/store/tables/orders.ts'
@@ -168,9 +168,14 @@ export class Orchestrator {
     const { store: disk } = this.#disk
     const faults = this.#faults
     const world = this.#world
+    const luck = world.chance('behind')
     let instant = world.now
     let atInstant = 0
-    const run = async <T>(transaction: (tx: Tx) => Steps<T>): Promise<T> => {
+    const run = async <T>(
+      transaction: (tx: Tx) => Steps<T>,
+      _manner?: Manner,
+      behind?: Behind<T>,
+    ): Promise<T> => {
       if (!node.alive || world.violation) return never()
       if (world.now > instant) atInstant = 0
       instant = world.now
@@ -198,17 +203,25 @@ export class Orchestrator {
         await world.sleep(node, ms)
         if (!node.alive) return never()
       }
-      let commit: Commit | undefined
-      const answer = disk.run((tx) => {
-        commit = emptyCommit(tx)
-        return watched(transaction(tx), commit)
+      const commits: Commit[] = []
+      const watching =
+        <U>(steps: (tx: Tx) => Steps<U>) =>
+        (tx: Tx): Steps<U> => {
+          const commit = emptyCommit(tx)
+          commits.push(commit)
+          return watched(steps(tx), commit)
+        }
+      const answer = disk.run(watching(transaction), undefined, (what) => {
+        // now and then what comes behind is left to what follows the commit, as on PostgreSQL
+        const next = behind?.(what) ?? null
+        return next === null || luck.next() < 0.2 ? null : watching(next)
       })
       // the driver has committed, or failed, within this turn
       let failed: Error | null = null
       const settled = answer.catch((error: unknown) => {
         failed = error instanceof Error ? error : new Error(messageOf(error))
       })
-      if (commit?.whole) this.#watch.committed(commit)
+      for (const commit of commits) if (commit.whole) this.#watch.committed(commit)
       await settled
       const fault = failed as Error | null
       if (fault !== null) {

@@ -92,7 +92,9 @@ export class Rules {
       if (!/^(queued|waiting)$/.test(after.status) && !(successor && after.status === 'paused'))
         say('RUN-19', `${id} was born ${after.status}`)
       if (after.attempt !== 0) say('S4', `${id} was born with attempt ${after.attempt}`)
-      if (after.status === 'queued' && after.series === id) this.#inLine(after, change, say)
+      // one that has been written since was let out of the line by its order, in the same commit
+      if (after.status === 'queued' && after.series === id && after.rev === 1)
+        this.#inLine(after, change, say)
       return
     }
     if (ended(before.status)) {
