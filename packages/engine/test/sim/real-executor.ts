@@ -17,13 +17,24 @@ export class RealExecutor implements Driver {
   readonly #world: World
   readonly #executor: Executor
   readonly #setup: Setup
+  readonly #known = new Map<string, string>()
 
   constructor(world: World, node: Node, port: ExecutorPort, setup: Setup, hooks: Hooks) {
     this.#world = world
     this.node = node
     this.#setup = setup
     this.#executor = makeExecutor({
-      port,
+      port: {
+        ...port,
+        write: (session, write) => {
+          this.#reasons()
+          return port.write(session, write)
+        },
+        renew: (request) => {
+          this.#reasons()
+          return port.renew(request)
+        },
+      },
       ports: node.ports,
       workflows: workflowsFor(world, node, setup, hooks, () =>
         this.#executor.status().slots.reduce((sum, { used }) => sum + used, 0),
@@ -35,6 +46,17 @@ export class RealExecutor implements Driver {
       maxChainDepth: 3,
       claimWaitMs: 250,
     })
+  }
+
+  /** EX-09: the first reason to stop an attempt stays. */
+  #reasons(): void {
+    for (const { run, attempt, firstReason } of this.#executor.status().jobs) {
+      const name = `${run}#${attempt}`
+      const known = this.#known.get(name)
+      if (firstReason !== null) this.#known.set(name, known ?? firstReason)
+      if (known !== undefined && firstReason !== known)
+        this.#world.violate('EX-09', `${name} was to stop for ${known}, and now for ${firstReason}`)
+    }
   }
 
   get session(): string {

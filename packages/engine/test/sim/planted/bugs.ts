@@ -451,6 +451,22 @@ export const bugs: readonly Bug[] = [
     'EX-10 a slot is free when its attempt has left, though a body is at work',
   ),
   bug(
+    'later-reason-wins',
+    'model/job.ts',
+    `  if (job.reason !== null || job.left || job.phase === 'settling' || job.phase === 'settled')
+    return false
+  job.reason = reason
+  job.note = note
+  moveJob(job, 'end', 'settling')
+`,
+    `  if (job.left || job.phase === 'settled') return false
+  job.reason = reason
+  job.note = note
+  endJob(job)
+`,
+    'EX-09 a later reason to stop overwrites the first',
+  ),
+  bug(
     'reservation-kept',
     'executor/polling.ts',
     `      coordinator.release(room)
