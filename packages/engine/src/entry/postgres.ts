@@ -1,5 +1,5 @@
-// `leasehold/postgres`: runs started, signaled, canceled and retried in transactions of the user's own, and the parts of an engine on
-// a PostgreSQL database, for programs that put them together themselves.
+// `leasehold/postgres`: runs started, signaled, canceled and retried in transactions of the user's own, and the parts of an
+// engine on a PostgreSQL database, for programs that put them together themselves.
 export { inTransaction } from '../orchestrator/user-transaction.ts'
 export type { OwnTransaction, UserConnection } from '../orchestrator/user-transaction.ts'
 export type { RunStatement } from '../store/user-transaction-postgres.ts'

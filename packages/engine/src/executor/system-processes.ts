@@ -28,8 +28,12 @@ export const systemProcesses = ({
   module,
   env,
   program = fileURLToPath(PROGRAM),
-}: ProcessesOptions): Processes => ({
-  async spawn({ label, env: allowed, memoryMb }, hears) {
+}: ProcessesOptions): Processes => {
+  /** Groups that this process has started and looks at until they are gone: nobody else can have their numbers meanwhile. */
+  const own = new WeakSet<ProcessGroup>()
+  const alive = (group: ProcessGroup): Promise<readonly HostProcess[]> =>
+    membersOf(group, own.has(group))
+  const spawnBody: Processes['spawn'] = async ({ label, env: allowed, memoryMb }, hears) => {
     const child = spawn(
       process.execPath,
       [
@@ -57,27 +61,32 @@ export const systemProcesses = ({
     await started(child)
     const pid = child.pid ?? 0
     // it has just been made, and cannot be collected before this turn has passed
+    const group = { leader: { pid, began: await processBegan(pid) }, label }
+    own.add(group)
     return {
-      group: { leader: { pid, began: await processBegan(pid) }, label },
+      group,
       send(message) {
         // what cannot be said any more is settled by the exit, which follows
         if (child.connected) child.send(message, () => undefined)
       },
     }
-  },
-  async isAlive(group) {
-    return (await membersOf(group)).length > 0
-  },
-  async signal(group, signal) {
-    for (const { pid } of await membersOf(group))
-      try {
-        process.kill(pid, signal)
-      } catch (error) {
-        // it went meanwhile
-        if ((error as { code?: unknown }).code !== 'ESRCH') throw error
-      }
-  },
-})
+  }
+  return {
+    spawn: spawnBody,
+    async isAlive(group) {
+      return (await alive(group)).length > 0
+    },
+    async signal(group, signal) {
+      for (const { pid } of await alive(group))
+        try {
+          process.kill(pid, signal)
+        } catch (error) {
+          // it went meanwhile
+          if ((error as { code?: unknown }).code !== 'ESRCH') throw error
+        }
+    },
+  }
+}
 
 const started = async (child: ReturnType<typeof spawn>): Promise<void> => {
   const failed = once(child, 'error').then(([error]) => {
@@ -95,9 +104,14 @@ const variablesOf = ({ session, run, attempt }: ProcessLabel): Record<string, st
 
 /**
  * Who is alive of a group: those in it as long as its leader is the one that is meant, and whoever carries its label. A
- * number that another process has by now is nobody's of this group.
+ * number that another process has by now is nobody's of this group. Where the leader has gone, its number stays taken while
+ * anybody is in the group, so that of a `watched` one those in it are its own; of one that was left behind by an earlier
+ * process the number may have been given again and left again, and only the label proves whose they are.
  */
-const membersOf = async ({ leader, label }: ProcessGroup): Promise<readonly HostProcess[]> => {
+const membersOf = async (
+  { leader, label }: ProcessGroup,
+  watched: boolean,
+): Promise<readonly HostProcess[]> => {
   const now = await processAt(leader.pid)
   const isLed = now !== null && (leader.began === null || now.began === leader.began)
   const isReused = now !== null && !isLed
@@ -106,7 +120,7 @@ const membersOf = async ({ leader, label }: ProcessGroup): Promise<readonly Host
   const members = await Promise.all(
     table.map(async (each) => {
       const inGroup = each.group === leader.pid && !isReused
-      return (inGroup && isLed) || (await carries(each.pid, labelled)) ? each : null
+      return (inGroup && (isLed || watched)) || (await carries(each.pid, labelled)) ? each : null
     }),
   )
   return members.filter((each) => each !== null)

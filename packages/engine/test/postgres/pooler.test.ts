@@ -99,7 +99,7 @@ const expected = (count: number) =>
   }))
 const until = (what: () => unknown) => expect.poll(what, { timeout: 60_000, interval: 50 })
 
-it('RAIL-17 several engines behind a pooler in transaction mode drive all that any of them starts', async () => {
+it('B105 RAIL-17 several engines behind a pooler in transaction mode drive all that any of them starts', async () => {
   const one = await open(direct)
   const two = await open(direct)
   await drive(one)
