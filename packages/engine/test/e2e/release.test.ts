@@ -26,7 +26,9 @@ test('EX-15 EX-16 EX-26 what a killed process held is released, and its files ar
   const { client, input, lines, work } = await place()
   const first = await work()
   const { id } = await client.start('takes', input)
-  const directory = await until(() => lines()[0]?.split(' ')[2])
+  // what it has taken is noted before its function is called, and after its preparation has written its line
+  await until(() => lines().includes('works'))
+  const directory = lines()[0]?.split(' ')[2] ?? ''
   expect(existsSync(path.join(directory, 'made'))).toBe(true)
   first.kill('SIGKILL')
   await first.ended
