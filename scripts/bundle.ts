@@ -25,10 +25,12 @@ const bundle = async (outdir: string): Promise<readonly string[]> => {
   }
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: ['cli/main', 'cli/body', 'executor/renewal-main', ...entries].map((out) => ({
-      in: `packages/engine/src/${out}.ts`,
-      out,
-    })),
+    entryPoints: ['cli/main', 'cli/body', 'cli/renewals', 'executor/renewal-main', ...entries].map(
+      (out) => ({
+        in: `packages/engine/src/${out}.ts`,
+        out,
+      }),
+    ),
     outdir,
     bundle: true,
     splitting: true,

@@ -3,8 +3,9 @@
 import { hostname } from 'node:os'
 import type { Client } from '../client/client.ts'
 import { connect } from '../client/client.ts'
-import type { Executor } from '../executor/executor.ts'
+import type { Executor, ExecutorOptions } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
+import { threadRenewals } from '../executor/renewal-thread.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
 import { systemProcesses } from '../executor/system-processes.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
@@ -76,14 +77,35 @@ export const openOnDatabase = async (options: EmbeddedOnDatabase): Promise<Embed
     ports,
     ...(settings ? { settings } : {}),
   })
-  return started(opened, ports, options)
+  return started(opened, ports, options, databaseRenewals(opened, addressOf(options)))
 }
+
+/**
+ * Renewals for an executor on `opened.embedded`, from a thread of its own with connections of its own to the same database:
+ * the option `renewals` of `makeExecutor`. A body that keeps the main loop busy for up to `stallLimitMs` (default 60 s) then
+ * does not cost its runs.
+ */
+export const databaseRenewals = (
+  opened: Opened,
+  {
+    url,
+    schema,
+    stallLimitMs,
+  }: { readonly url: string; readonly schema?: string; readonly stallLimitMs?: number },
+): NonNullable<ExecutorOptions['renewals']> =>
+  threadRenewals({
+    program: new URL('../cli/renewals.js', import.meta.url),
+    reach: { url, ...(schema === undefined ? {} : { schema }) },
+    ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
+    answered: (request, answer) => opened.embedded.renewed(request, answer),
+  })
 
 /** Starts the executor of an opened engine, and a client on it. */
 const started = async (
   opened: Opened,
   ports: Ports,
   { workflows, slots, labels, module }: EngineOptions,
+  renewals?: ExecutorOptions['renewals'],
 ): Promise<EmbeddedEngine> => {
   const executor = makeExecutor({
     port: opened.embedded,
@@ -95,6 +117,7 @@ const started = async (
     ...(module === undefined ? {} : { processes: systemProcesses({ module, env: process.env }) }),
     ...(slots ? { slots } : {}),
     ...(labels ? { labels } : {}),
+    ...(renewals ? { renewals } : {}),
   })
   try {
     await executor.start()

@@ -1,7 +1,7 @@
 // `leasehold/executor`: drives runs in a process of its own, over HTTP.
 import type { ExecutorOptions, Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
-import { threadRenewals } from '../executor/renewal-thread.ts'
+import { httpRenewals } from '../executor/renewal-thread.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
 import { systemProcesses } from '../executor/system-processes.ts'
 import { httpExecutorPort } from '../client/executor-port.ts'
@@ -34,11 +34,6 @@ export const remoteExecutor = ({
   ...options
 }: RemoteExecutorOptions): Executor => {
   const ports = systemPorts(log)
-  const thread = {
-    url,
-    ...(token === undefined ? {} : { token }),
-    ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
-  }
   return makeExecutor({
     pid: process.pid,
     scratch: temporaryScratch(),
@@ -47,7 +42,7 @@ export const remoteExecutor = ({
     ...options,
     port: httpExecutorPort({ url, token: token ?? null, ports }),
     ports,
-    renewals: threadRenewals(thread),
+    renewals: httpRenewals({ url, ...(token === undefined ? {} : { token }) }, stallLimitMs),
   })
 }
 

@@ -3,12 +3,22 @@
 import * as threads from 'node:worker_threads'
 import type { RenewAnswer, RenewRequest } from '../model/work.ts'
 import type { Renewals, RenewalsOptions } from './renewals.ts'
+import { startRenewals } from './renewals.ts'
 
-export interface ThreadOptions {
+/** How the thread reaches a server. */
+export interface HttpThread {
   readonly url: string
   readonly token?: string
+}
+
+export interface ThreadOptions {
+  /** The program that the thread runs, with what it needs to reach the engine. */
+  readonly program: URL
+  readonly reach: object
   /** How long the main loop may hang while its lease is still renewed. Default 60 s. */
   readonly stallLimitMs?: number
+  /** What follows in this process from a renewal that the thread has sent. */
+  readonly answered?: (request: RenewRequest, answer: RenewAnswer) => RenewAnswer
 }
 
 /** What the main loop tells its thread, and the thread the main loop. */
@@ -32,22 +42,35 @@ export type FromThread =
       readonly facts: Readonly<Record<string, unknown>>
     }
 
-export interface ThreadData extends ThreadOptions {
+export interface ThreadData {
   readonly session: string
   readonly renewMs: number
+  readonly stallLimitMs: number
 }
 
 const STALL_MS = 60_000
 
-/** Makes renewals like `startRenewals`, in a thread that speaks HTTP to `url`. */
+/** As `threadRenewals`, over HTTP. */
+export const httpRenewals = (
+  reach: HttpThread,
+  stallLimitMs?: number,
+): ((options: RenewalsOptions) => Renewals) =>
+  threadRenewals({
+    program: new URL('../executor/renewal-main.js', import.meta.url),
+    reach,
+    ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
+  })
+
+/** Makes renewals like `startRenewals`, in a thread; where that fails, the main loop renews from then on. */
 export const threadRenewals =
-  (thread: ThreadOptions) =>
-  ({ ports, session, renewMs, say, heard }: RenewalsOptions): Renewals => {
-    const data: ThreadData = { stallLimitMs: STALL_MS, ...thread, session, renewMs }
-    const running = new threads.Worker(new URL('../executor/renewal-main.js', import.meta.url), {
-      workerData: data,
+  ({ program, reach, stallLimitMs = STALL_MS, answered = (_, answer) => answer }: ThreadOptions) =>
+  (options: RenewalsOptions): Renewals => {
+    const { ports, session, renewMs, say, heard } = options
+    const running = new threads.Worker(program, {
+      workerData: { ...reach, session, renewMs, stallLimitMs } satisfies ThreadData,
     })
     const said = new Map<number, RenewRequest>()
+    let instead: Renewals | null = null
     let stopped = false
     running.on('message', (message: FromThread) => {
       if (stopped) return
@@ -67,7 +90,7 @@ export const threadRenewals =
             letGo: [],
           }
           for (const n of said.keys()) if (n <= message.n) said.delete(n)
-          heard(message.answer, request, {
+          heard(answered(request, message.answer), request, {
             wall: message.wall,
             mono: message.absolute - performance.timeOrigin,
           })
@@ -77,14 +100,20 @@ export const threadRenewals =
           ports.log.warn(message.event, message.facts)
       }
     })
-    running.on('error', (error) => ports.log.error('renewal_thread.failed', { error }))
+    running.on('error', (error) => {
+      ports.log.error('renewal_thread.failed', { session, error })
+      if (stopped) return
+      instead = startRenewals(options)
+      instead.soon()
+    })
     running.unref()
     return {
-      soon: () => running.postMessage({ kind: 'soon' } satisfies ToThread),
+      soon: () =>
+        instead ? instead.soon() : running.postMessage({ kind: 'soon' } satisfies ToThread),
       stop() {
         stopped = true
+        instead?.stop()
         running.postMessage({ kind: 'stop' } satisfies ToThread)
-        void running.terminate()
       },
     }
   }

@@ -25,10 +25,10 @@ import { closeSession } from '../transitions/end-session.ts'
 import { endAttempts } from '../transitions/end-attempts.ts'
 import { unpark } from '../transitions/park.ts'
 import { register } from '../transitions/register.ts'
-import { renew } from '../transitions/renew.ts'
 import type { Engine } from './engine.ts'
 import { faultsOf, invalid } from './faults.ts'
 import type { LanePlace } from './lanes.ts'
+import { renewOn } from './renewer.ts'
 import type { Serves } from '../queries/lines.ts'
 import { parseLane, servedLanes, serves, servesOf } from '../queries/lines.ts'
 
@@ -40,7 +40,13 @@ export interface PortOptions {
   readonly embedded: boolean
 }
 
-export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort => {
+/** The port as this process has it. */
+export interface DirectPort extends ExecutorPort {
+  /** What follows from a renewal of this port's session that was sent past it; its answer as the port would give it. */
+  renewed(request: RenewRequest, answer: RenewAnswer): RenewAnswer
+}
+
+export const executorPort = (engine: Engine, options: PortOptions): DirectPort => {
   const { settings, hub, lanes, ports } = engine
   const known = new Map<string, Serves>()
   /** Sessions whose digest differed: their next renewal is to bring the list. A hint, lost with this process. */
@@ -110,6 +116,17 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
           context,
         ),
       )
+  }
+
+  const renewed = (request: RenewRequest, answer: RenewAnswer): RenewAnswer => {
+    if (!answer.ok) {
+      forget(request.session)
+      return answer
+    }
+    if (request.held && 'runs' in request.held) differs.delete(request.session)
+    if (answer.pending.length > 0 || request.held)
+      engine.later('renewal.not_applied', () => applyRenewal(request, answer.pending))
+    return { ...answer, wantsList: differs.has(request.session) }
   }
 
   /** Whether a run of these workflows waits for a slot of this session. */
@@ -272,27 +289,8 @@ export const executorPort = (engine: Engine, options: PortOptions): ExecutorPort
       return storing(session, rest)
     },
 
-    async renew(request): Promise<RenewAnswer> {
-      const answer = await engine.store.run(
-        (tx) => renew(tx, request.session, request.status, request.draining, request.letGo),
-        'urgent',
-      )
-      if (!answer.ok) {
-        forget(request.session)
-        return answer
-      }
-      if (request.held && 'runs' in request.held) differs.delete(request.session)
-      if (answer.pending.length > 0 || request.held)
-        engine.later('renewal.not_applied', () => applyRenewal(request, answer.pending))
-      return {
-        ok: true,
-        now: answer.now,
-        leaseUntil: answer.session.lease_until,
-        told: answer.told,
-        pending: answer.pending,
-        wantsList: differs.has(request.session),
-      }
-    },
+    renew: async (request) => renewed(request, await renewOn(engine.store, request)),
+    renewed,
 
     async close(request) {
       const { handedBack } = await engine.act((tx, context) => closeSession(tx, request, context))

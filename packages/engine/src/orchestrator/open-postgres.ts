@@ -5,11 +5,13 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
 import type { StoreAt } from '../model/store-at.ts'
+import type { RenewAnswer, RenewRequest } from '../model/work.ts'
 import { openPostgres, preparePostgres } from '../store/postgres.ts'
 import { channelOf } from '../store/user-transaction-postgres.ts'
 import { openEngine } from './engine.ts'
 import type { Opened } from './open.ts'
 import { settingsOf, started } from './open.ts'
+import { renewOn } from './renewer.ts'
 import { startWakeups } from './wakeups.ts'
 
 export interface OpenPostgresOptions {
@@ -91,6 +93,30 @@ export const openOnPostgres = async ({
     await store.close()
     throw error
   }
+}
+
+/** Renews sessions of a database over connections of its own, which `close` ends; nothing of an answer is applied here. */
+export const renewerOn = (
+  { url, schema }: Pick<OpenPostgresOptions, 'url' | 'schema'>,
+  { timers, random, log }: Pick<Ports, 'timers' | 'random' | 'log'>,
+  limitMs: number,
+): {
+  renew(request: RenewRequest): Promise<RenewAnswer>
+  close(): Promise<void>
+} => {
+  const store = openPostgres({
+    url,
+    timers,
+    random,
+    log,
+    // one that hangs is not waited for by the next
+    connections: 2,
+    reserved: 0,
+    connectMs: limitMs,
+    statementMs: limitMs,
+    ...(schema === undefined ? {} : { schema }),
+  })
+  return { renew: (request) => renewOn(store, request), close: () => store.close() }
 }
 
 /** The channel of a schema is named after it, and its name is sent where nothing can quote it. */

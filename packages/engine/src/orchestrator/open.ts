@@ -17,6 +17,7 @@ import { standing, whileStanding } from '../store/standing.ts'
 import { takeOverFile } from '../transitions/end-session.ts'
 import type { Engine } from './engine.ts'
 import { openEngine } from './engine.ts'
+import type { DirectPort } from './executor-port.ts'
 import { executorPort } from './executor-port.ts'
 import { outspoken } from './outspoken.ts'
 import type { TransactionVerbs } from './user-transaction.ts'
@@ -42,7 +43,7 @@ export interface Opened {
   readonly engine: Engine
   readonly loops: Loops
   /** Executors inside this process: on SQLite their sessions live and die with it. */
-  readonly embedded: ExecutorPort
+  readonly embedded: DirectPort
   /** Executors in other processes, as the HTTP routes call it. */
   readonly remote: ExecutorPort
   close(): Promise<void>

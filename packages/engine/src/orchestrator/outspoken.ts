@@ -3,9 +3,9 @@
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { seldom } from '../kernel/seldom.ts'
-import type { ExecutorPort } from '../model/work.ts'
+import type { DirectPort } from './executor-port.ts'
 
-export const outspoken = (port: ExecutorPort, { log, time }: Ports): ExecutorPort => {
+export const outspoken = (port: DirectPort, { log, time }: Ports): DirectPort => {
   const say = seldom(log, time)
   const heard = async <T>(call: string, asked: Promise<T>): Promise<T> => {
     try {
@@ -25,6 +25,7 @@ export const outspoken = (port: ExecutorPort, { log, time }: Ports): ExecutorPor
     journal: (session, run, after) => heard('journal', port.journal(session, run, after)),
     write: (session, write) => heard('write', port.write(session, write)),
     renew: (request) => heard('renew', port.renew(request)),
+    renewed: (request, answer) => port.renewed(request, answer),
     close: (request) => heard('close', port.close(request)),
     listen: (session, tell) => port.listen(session, tell),
   }

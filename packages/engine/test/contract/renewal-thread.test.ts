@@ -4,7 +4,15 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { FromThread, ThreadData, ToThread } from '../../src/executor/renewal-thread.ts'
+import type {
+  FromThread,
+  HttpThread,
+  ThreadData,
+  ToThread,
+} from '../../src/executor/renewal-thread.ts'
+import { threadRenewals } from '../../src/executor/renewal-thread.ts'
+import { noLog } from '../../src/kernel/log.ts'
+import { systemPorts } from '../../src/kernel/ports.ts'
 import type { RenewRequest } from '../../src/model/work.ts'
 
 const closing: (() => unknown)[] = []
@@ -40,10 +48,11 @@ const thread = async (data: Partial<ThreadData>) => {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       session: 'ses_1',
       renewMs: 50,
+      stallLimitMs: 60_000,
       ...data,
       main: new URL('../../src/executor/renewal-main.ts', import.meta.url).href,
       tsx: import.meta.resolve('tsx/esm/api'),
-    } satisfies ThreadData & Record<'main' | 'tsx', string>,
+    } satisfies ThreadData & HttpThread & Record<'main' | 'tsx', string>,
   })
   closing.push(
     () => running.terminate(),
@@ -122,5 +131,30 @@ describe('RUN-06 the thread that renews', () => {
     await t.until(() => t.renewals.length > renewed)
     expect(t.renewals.at(-1)).toEqual(request('"back"'))
     expect(t.said.filter(({ kind }) => kind === 'note')).toHaveLength(1)
+  })
+
+  it('RUN-06 where the thread fails the main loop renews from then on, and says why', async () => {
+    const logged: [string, unknown][] = []
+    const log = { ...noLog, error: (event: string, facts: unknown) => logged.push([event, facts]) }
+    const renewals = threadRenewals({
+      program: new URL('not-there.js', import.meta.url),
+      reach: {},
+    })
+    const heard = await new Promise<RenewRequest>((resolve) => {
+      const made = renewals({
+        ports: systemPorts(log),
+        session: 'ses_1',
+        renewMs: 60_000,
+        say: () => request('"alive"'),
+        send: async (sent) => {
+          made.stop()
+          resolve(sent)
+          return { ok: true, now: 1, leaseUntil: 2, told: [], pending: [], wantsList: false }
+        },
+        heard: () => undefined,
+      })
+    })
+    expect(heard).toEqual(request('"alive"'))
+    expect(logged).toMatchObject([['renewal_thread.failed', { session: 'ses_1' }]])
   })
 })

@@ -1,9 +1,9 @@
 // Servers on one PostgreSQL database: any of them starts, drives and tells; one that is killed takes nothing with it.
 import path from 'node:path'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { folder, ran, runThat, serve, until, work } from './processes.ts'
+import { fixture, folder, ran, runThat, serve, start, until, work } from './processes.ts'
 
 /** A database of the test's own. */
 const database = async (collation = 'C'): Promise<string> => {
@@ -98,4 +98,26 @@ test('EMB-01 a database that cannot be used is refused with a sentence, and left
   const absent = await ran(['serve', '--database', nobody.href, '--port', '0'], { cwd })
   expect(absent.code).not.toBe(0)
   expect(absent.err).toContain('cannot be reached')
+})
+
+test('RUN-06 B093 an executor beside the database renews from a thread of its own while a body keeps its main loop busy', async () => {
+  const cwd = folder()
+  const url = await database()
+  const [begun, gate] = [path.join(cwd, 'begun'), path.join(cwd, 'gate')]
+  const program = start(process.execPath, [fixture('embeds.js'), url, begun, gate], { cwd })
+  await until(() => existsSync(begun))
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  const leases = new Set<string>()
+  await until(async () => {
+    const { rows } = await client.query<{ until: string }>(
+      'select lease_until::text as until from sessions',
+    )
+    for (const { until: at } of rows) leases.add(at)
+    return leases.size > 3
+  })
+  writeFileSync(gate, '')
+  expect(await program.line('in attempt')).toBe('succeeded in attempt 1')
+  expect(await program.ended).toBe(0)
 })

@@ -6,7 +6,7 @@ import { httpExecutorPort } from '../../client/executor-port.ts'
 import { makeExecutor } from '../../executor/executor.ts'
 import type { Executor } from '../../executor/executor.ts'
 import { failureOf } from '../../executor/failure.ts'
-import { threadRenewals } from '../../executor/renewal-thread.ts'
+import { httpRenewals } from '../../executor/renewal-thread.ts'
 import { systemScratch } from '../../executor/scratch.ts'
 import { systemProcesses } from '../../executor/system-processes.ts'
 import { codes } from '../../kernel/codes.ts'
@@ -43,7 +43,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     scratch: systemScratch(resolve(sources.cwd, config.scratch)),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
     processes: systemProcesses({ module: resolve(sources.cwd, module), env: process.env }),
-    renewals: threadRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
+    renewals: httpRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
     onStopped: (error) => {
       tell(error, out)
       void executor.stop().finally(() => process.exit(exitCodeOf(error)))
