@@ -56,6 +56,37 @@ CREATE TABLE definitions (
   primary key (workflow, version)
 );
 
+CREATE TABLE deliveries (
+  id text primary key,
+  run text not null,
+  kind text not null,
+  occurrence text not null,
+  sink text not null,
+  seq int not null,
+  state text not null default 'due' check (state in ('due', 'sending', 'delivered', 'dead', 'dropped', 'void')),
+  claim int not null default 0,
+  holder text,
+  due_at bigint not null,
+  refusals int not null default 0,
+  lapses int not null default 0,
+  error text,
+  note text,
+  created_at bigint not null,
+  settled_at bigint,
+  check ((holder is not null) = (state = 'sending')),
+  check ((settled_at is null) = (state in ('due', 'sending')))
+);
+
+CREATE INDEX deliveries_due on deliveries (sink, due_at, id) where state in ('due', 'sending');
+
+CREATE INDEX deliveries_line on deliveries (run, sink, seq);
+
+CREATE INDEX deliveries_newest on deliveries (created_at, id);
+
+CREATE INDEX deliveries_settled on deliveries (settled_at) where settled_at is not null;
+
+CREATE INDEX deliveries_state on deliveries (state, created_at, id);
+
 CREATE TABLE events (
   run text not null,
   rev bigint not null,
@@ -97,13 +128,14 @@ CREATE TABLE meta (
 CREATE TABLE notices (
   run text not null,
   kind text not null,
+  occurrence text not null default '',
   at bigint not null,
   sentence text not null,
   data text,
-  primary key (run, kind)
+  primary key (run, kind, occurrence)
 );
 
-CREATE INDEX notices_at on notices (at, kind, run);
+CREATE INDEX notices_at on notices (at, kind, run, occurrence);
 
 CREATE TABLE orders (
   id text primary key,
@@ -361,6 +393,14 @@ CREATE TABLE signals (
 );
 
 CREATE INDEX signals_unread on signals (run, seq) where read_at is null;
+
+CREATE TABLE sinks (
+  name text not null,
+  kind text not null,
+  type text not null,
+  seen_at bigint not null,
+  primary key (name, kind)
+);
 
 CREATE TABLE steps (
   run text not null,

@@ -95,6 +95,12 @@ const table = {
     todo: 'Ask one of those whom the answer names.',
   },
   not_paused: { kind: 'refusal', status: 409, what: 'It is not paused.', todo: 'Nothing.' },
+  delivery_state: {
+    kind: 'refusal',
+    status: 409,
+    what: 'The delivery is in a state in which this cannot be done to it.',
+    todo: 'Try anew one that is dead, or drop one that is due or dead.',
+  },
   schedule_exists: {
     kind: 'refusal',
     status: 409,
@@ -136,6 +142,12 @@ const table = {
     status: 409,
     what: 'A claim with a higher number has been made.',
     todo: 'Drop the older claim’s answer.',
+  },
+  connection_superseded: {
+    kind: 'refusal',
+    status: 409,
+    what: 'A newer connection of the session has been made.',
+    todo: 'Speak over the newer connection; this one is closed.',
   },
   unauthorized: {
     kind: 'refusal',

@@ -1,24 +1,6 @@
 // What follows from a committed transaction: hints, all of which polling would find too. The orchestrator acts on them.
+import type { Notice } from './notice.ts'
 import type { Told } from './work.ts'
-
-export const noticeKinds = [
-  'start_overdue',
-  'start_refused',
-  'on_end_not_started',
-  'on_end_failed',
-  'tick_refused',
-  'order_set_aside',
-] as const
-export type NoticeKind = (typeof noticeKinds)[number]
-
-/** What people are to see. It is stored, once for each kind and run, with what caused it. */
-export interface Notice {
-  /** The run, or the order that never became one or was set aside. */
-  readonly run: string
-  readonly kind: NoticeKind
-  readonly sentence: string
-  readonly data: Readonly<Record<string, unknown>>
-}
 
 export interface Follow {
   /** Limits whose line may move, each with how much of it was freed or how many have come into its line. */
@@ -27,6 +9,8 @@ export interface Follow {
   readonly lanes: Map<string, { rank: number; id: string }>
   /** Whether orders were written. */
   orders: boolean
+  /** Whether something is to be delivered. */
+  deliveries: boolean
   /** Runs that have ended. */
   readonly ended: string[]
   /** Runs whose row has changed. */
@@ -46,6 +30,7 @@ export const nothing = (): Follow => ({
   admit: new Map(),
   lanes: new Map(),
   orders: false,
+  deliveries: false,
   ended: [],
   changed: [],
   told: [],
@@ -67,6 +52,7 @@ export const merge = (into: Follow, from: Follow): Follow => {
   for (const [key, units] of from.admit) mayAdmit(into, key, units)
   for (const [lane, { rank, id }] of from.lanes) wakes(into, { lane, rank, id })
   into.orders ||= from.orders
+  into.deliveries ||= from.deliveries
   into.ended.push(...from.ended)
   into.changed.push(...from.changed)
   into.told.push(...from.told)

@@ -33,6 +33,8 @@ export interface Settings {
   readonly entriesMax: number
   /** Bytes of journal that come with a claim; what is longer is fetched by pages. */
   readonly claimJournalMax: number
+  /** Characters of what one attempt writes that are kept: half of its beginning, half of its end. */
+  readonly logMax: number
   /** Unread signals of one run, and their bytes together. */
   readonly signalsMax: number
   readonly signalBytesMax: number
@@ -48,6 +50,23 @@ export interface Settings {
   readonly retentionMs: number
   /** How long after it could have begun an unclaimed run becomes a notice. */
   readonly startOverdueMs: number
+  /** How long before its deadline an open approval becomes a notice; half of its time, where that is shorter. */
+  readonly approvalLapsingMs: number
+  /** How long a server may take to send what it has claimed; as many are claimed as fit. */
+  readonly deliveryLeaseMs: number
+  /** How long one send may take. */
+  readonly deliveryTimeoutMs: number
+  /** Refusals of its sink after which a delivery is dead. */
+  readonly deliveryRefusalsMax: number
+  /** Delay after the first refusal; doubles with each one more, up to `deliveryBackoffMaxMs`. */
+  readonly deliveryBackoffMs: number
+  readonly deliveryBackoffMaxMs: number
+  /** Age of the oldest open delivery from which its sink counts as late. */
+  readonly deliveryLateMs: number
+  /** How long a server that stops waits for what it is sending. */
+  readonly deliveryDrainMs: number
+  /** How long no server may have a sink before it counts as removed. */
+  readonly sinkGoneMs: number
   /** How late a schedule’s tick may be fired before it counts as missed. */
   readonly missedAfterMs: number
 }
@@ -71,6 +90,7 @@ export const defaults: Settings = {
   journalMax: 50 * 1024 ** 2,
   entriesMax: 10_000,
   claimJournalMax: 4 * 1024 ** 2,
+  logMax: 1024 ** 2,
   signalsMax: 1_000,
   signalBytesMax: 8 * 1024 ** 2,
   orderFailuresMax: 10,
@@ -79,10 +99,28 @@ export const defaults: Settings = {
   commandMs: 86_400_000,
   retentionMs: 30 * 86_400_000,
   startOverdueMs: 600_000,
+  approvalLapsingMs: 3_600_000,
+  deliveryLeaseMs: 60_000,
+  deliveryTimeoutMs: 10_000,
+  deliveryRefusalsMax: 15,
+  deliveryBackoffMs: 5_000,
+  deliveryBackoffMaxMs: 6 * 3_600_000,
+  deliveryLateMs: 900_000,
+  deliveryDrainMs: 5_000,
+  sinkGoneMs: 3_600_000,
   missedAfterMs: 60_000,
 }
 
-const PERIODS = ['leaseMs', 'renewMs', 'sweepMs', 'pollMs'] as const
+const PERIODS = [
+  'leaseMs',
+  'renewMs',
+  'sweepMs',
+  'pollMs',
+  'deliveryLeaseMs',
+  'deliveryTimeoutMs',
+  'deliveryBackoffMs',
+  'sinkGoneMs',
+] as const
 
 /** All faults of a settings object at once, as sentences; an empty list when it can be used. */
 export const settingsFaults = (settings: Settings): string[] => {
@@ -97,5 +135,12 @@ export const settingsFaults = (settings: Settings): string[] => {
       `renewMs is ${settings.renewMs} for a leaseMs of ${settings.leaseMs}; expected at most ${Math.floor(settings.leaseMs / 2.5)}, ` +
         'so that two lost renewals do not end a living session',
     )
+  if (settings.deliveryTimeoutMs > settings.deliveryLeaseMs / 2)
+    faults.push(
+      `deliveryTimeoutMs is ${settings.deliveryTimeoutMs} for a deliveryLeaseMs of ${settings.deliveryLeaseMs}; expected at most ${Math.floor(settings.deliveryLeaseMs / 2)}, ` +
+        'so that a send is over and recorded before another server sends the same',
+    )
+  if (settings.deliveryRefusalsMax < 1)
+    faults.push(`deliveryRefusalsMax is ${settings.deliveryRefusalsMax}; expected 1 or more`)
   return faults
 }

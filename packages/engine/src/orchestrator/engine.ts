@@ -47,6 +47,9 @@ import { makeHub } from './hub.ts'
 import type { Lanes } from './lanes.ts'
 import { makeLanes } from './lanes.ts'
 
+/** What a commit may want a loop to look for soon. */
+export type Wanted = 'admit' | 'orders' | 'deliveries' | 'wake'
+
 export interface Engine {
   readonly ports: Ports
   readonly settings: Settings
@@ -66,9 +69,9 @@ export interface Engine {
   read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
   /** Does what follows from a commit: wakes lanes, admits, applies orders, tells holders and watchers. */
   follow(follow: Follow): void
-  /** Called when something wants a loop to look soon: `admit`, `orders`, or `wake` at an instant. */
+  /** Called when something wants a loop to look soon, for `wake` at an instant. */
   onWanted(
-    hear: (what: 'admit' | 'orders' | 'wake', keys: Follow['admit'], at: number | null) => void,
+    hear: (what: Wanted, keys: Follow['admit'], at: number | null) => void,
     /** Where the store can, slots are handed on in the commit that frees them. */
     handsOn?: boolean,
   ): void
@@ -117,9 +120,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
   const lanes = makeLanes()
   const doing = new Set<Promise<void>>()
   let catalog: Catalog = emptyCatalog
-  let heard:
-    ((what: 'admit' | 'orders' | 'wake', keys: Follow['admit'], at: number | null) => void) | null =
-    null
+  let heard: ((what: Wanted, keys: Follow['admit'], at: number | null) => void) | null = null
   let handsOn = false
   let followed: ((follow: Follow) => void) | null = null
   const early = ports.time.mono()
@@ -221,6 +222,7 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
         ports.log.warn(`notice.${kind}`, { run, sentence })
       if (follow.admit.size > 0) heard?.('admit', follow.admit, null)
       if (follow.orders) heard?.('orders', follow.admit, null)
+      if (follow.deliveries || follow.notices.length > 0) heard?.('deliveries', follow.admit, null)
       if (follow.readyAt !== null) heard?.('wake', follow.admit, follow.readyAt)
       followed?.(follow)
     },

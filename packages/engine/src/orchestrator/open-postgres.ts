@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
+import type { Sink } from '../model/delivery.ts'
 import type { Settings } from '../model/settings.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import type { RenewAnswer, RenewRequest } from '../model/work.ts'
@@ -30,6 +31,8 @@ export interface OpenPostgresOptions {
   /** The store's clock is the port's instead of the database's: for tests. */
   readonly clockOfPorts?: boolean
   readonly manualLoops?: boolean
+  /** Where notices are sent. */
+  readonly sinks?: readonly Sink[]
 }
 
 /** A database as configuration names it, as what opens it takes it. */
@@ -58,6 +61,7 @@ export const openOnPostgres = async ({
   listenUrl,
   clockOfPorts = false,
   manualLoops = false,
+  sinks = [],
   ...pool
 }: OpenPostgresOptions): Promise<Opened> => {
   const settings = settingsOf(given)
@@ -75,7 +79,7 @@ export const openOnPostgres = async ({
   try {
     await preparePostgres(store)
     const engine = await openEngine({ store, ports, settings })
-    const opened = started(engine, self, manualLoops)
+    const opened = started(engine, self, { manual: manualLoops, sinks })
     if (manualLoops) return opened
     const wakeups = startWakeups(engine, {
       url: listenUrl ?? url,

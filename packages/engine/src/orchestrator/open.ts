@@ -6,6 +6,7 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Files } from '../kernel/files.ts'
 import { systemFiles } from '../kernel/files.ts'
 import type { Ports } from '../kernel/ports.ts'
+import type { Sink } from '../model/delivery.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
 import type { ExecutorPort } from '../model/work.ts'
@@ -23,7 +24,7 @@ import { outspoken } from './outspoken.ts'
 import type { TransactionVerbs } from './user-transaction.ts'
 import { userTransaction } from './user-transaction.ts'
 import { mustBeHere } from '../store/transfer.ts'
-import type { Loops } from './upkeep.ts'
+import type { Loops, LoopsOptions } from './upkeep.ts'
 import { startLoops } from './upkeep.ts'
 
 export interface OpenOptions {
@@ -34,6 +35,8 @@ export interface OpenOptions {
   readonly synchronous?: 'FULL' | 'NORMAL' | 'OFF'
   /** The loops pass only when told: for tests that own the clock. */
   readonly manualLoops?: boolean
+  /** Where notices are sent. */
+  readonly sinks?: readonly Sink[]
   readonly files?: Files
   /** Hears that a file of the store was moved, replaced or deleted: all work is refused then. Default: it is logged. */
   readonly onLost?: (fault: Fault) => void
@@ -69,6 +72,7 @@ export const openOnSqlite = async ({
   settings: given = {},
   synchronous,
   manualLoops = false,
+  sinks = [],
   files = systemFiles,
   onLost = (error) => ports.log.error('store.moved', { error }),
 }: OpenOptions): Promise<OpenedFile> => {
@@ -98,7 +102,7 @@ export const openOnSqlite = async ({
       )
       if (taken.ended + taken.recounted > 0)
         ports.log.info('store.taken_over', { file, ended: taken.ended, recounted: taken.recounted })
-      const opened = started(engine, self, manualLoops)
+      const opened = started(engine, self, { manual: manualLoops, sinks })
       return {
         ...opened,
         transaction(work) {
@@ -121,8 +125,8 @@ export const openOnSqlite = async ({
 }
 
 /** Starts the loops of an open engine, and its two ways in. */
-export const started = (engine: Engine, self: string, manualLoops: boolean): Opened => {
-  const loops = startLoops(engine, self, manualLoops)
+export const started = (engine: Engine, self: string, options: LoopsOptions): Opened => {
+  const loops = startLoops(engine, self, options)
   return {
     engine,
     loops,

@@ -9,10 +9,12 @@ import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
 import { noticeOverdueStarts } from '../maintenance/notice-overdue.ts'
 import { makeRecorder } from '../maintenance/record.ts'
+import { makeRelay } from '../maintenance/relay.ts'
 import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
 import { everyTurn, startTurns } from '../maintenance/turns.ts'
 import { wakeDue } from '../maintenance/wake-due.ts'
+import type { Sink } from '../model/delivery.ts'
 import { servedLanes } from '../queries/lines.ts'
 import { ask } from '../store/sql.ts'
 import { storeAnswers } from '../store/tables/views.ts'
@@ -25,11 +27,19 @@ export interface Loops {
   stop(): Promise<void>
 }
 
-/**
- * `manual` loops pass only when `once` is called: for tests that own the clock. `self` names this process among those of one
- * database, which take turns.
- */
-export const startLoops = (engine: Engine, self: string, manual = false): Loops => {
+export interface LoopsOptions {
+  /** They pass only when `once` is called: for tests that own the clock. */
+  readonly manual?: boolean
+  /** Where this server sends notices. */
+  readonly sinks?: readonly Sink[]
+}
+
+/** `self` names this process among those of one database, which take turns. */
+export const startLoops = (
+  engine: Engine,
+  self: string,
+  { manual = false, sinks = [] }: LoopsOptions = {},
+): Loops => {
   const { sweepMs } = engine.settings
   const upkeep = sweeping(engine)
   const opened = engine.store.kind === 'postgres' ? engine.opened : null
@@ -63,6 +73,15 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
     recorder.add,
     { manual },
   )
+  const relay = makeRelay({
+    sinks,
+    self,
+    upkeep,
+    more: () => relaying.soon(),
+    waits: manual,
+  })
+  /** Each server relays to the sinks that it has itself. */
+  const relaying = startLoop(relay, upkeep, recorder.add, { manual })
   const all = [
     admit,
     orders,
@@ -76,12 +95,13 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
     sweep(fireSchedules(calendar)),
     sweep(pruneEnded()),
     sweep(forgetOldTicks),
+    relaying,
   ]
   if (engine.store.kind === 'postgres' && !manual)
     turns = startTurns(
       upkeep,
       // each looks for what its own executors wait for
-      all.filter((loop) => loop !== poll).map(({ name }) => name),
+      all.filter((loop) => loop !== poll && loop !== relaying).map(({ name }) => name),
       self,
       (name) => all.find((loop) => loop.name === name)?.look(),
     )
@@ -90,6 +110,7 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
       if (manual) line.want(keys.keys())
       else atOnce.now(keys)
     } else if (what === 'orders') orders.soon()
+    else if (what === 'deliveries') relaying.soon()
     else if (at !== null) wake.at(at)
   }, !manual)
   return {
@@ -97,6 +118,7 @@ export const startLoops = (engine: Engine, self: string, manual = false): Loops 
     async stop() {
       await atOnce.idle()
       await Promise.all(all.map((loop) => loop.stop()))
+      await relay.stop(engine.settings.deliveryDrainMs)
       await turns.stop()
       await recorder.flush()
     },

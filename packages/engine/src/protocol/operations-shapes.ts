@@ -1,6 +1,6 @@
 // What operators look at: executors, slots, queues, definitions, sweeps, invariants.
 import * as z from 'zod'
-import { noticeKinds } from '../model/follow.ts'
+import { noticeKinds } from '../model/notice.ts'
 import { sessionMachine } from '../model/session.ts'
 import { id, instant, json, status, waitOn, whole } from './values.ts'
 
@@ -136,8 +136,12 @@ export const sweep = z
 
 export const notice = z
   .object({
-    run: z.string().describe('The run, or the order that never became one or was set aside'),
+    run: z.string().describe('The run; or the session, the tick, or the order that was set aside'),
     kind: z.enum(noticeKinds),
+    occurrence: z
+      .string()
+      .describe('Which of several of this kind and run: an attempt, an approval; else empty'),
+    id: z.string().describe('What it is called wherever it is sent'),
     at: instant,
     sentence: z.string(),
     data: json,

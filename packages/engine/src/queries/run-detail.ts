@@ -56,7 +56,7 @@ export function* runDetail(_tx: Tx, id: string) {
     eventsOf(id),
     children(id, FAMILY_MAX),
     receiptsOf(id),
-    noticesOf(id),
+    noticesOf(id, FAMILY_MAX),
   )
   if (!row || !payload) return undefined
   const run = viewOf(row)

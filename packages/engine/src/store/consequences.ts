@@ -1,7 +1,9 @@
 // What a run's new state brings with it, in the same transaction: an end closes waits and approvals, orders the end of
 // children and the parent's wake, and starts the workflow named for it; a freed slot and a due run are told as hints.
 import { readOr, stored } from '../kernel/stored.ts'
-import type { Follow, Notice } from '../model/follow.ts'
+import type { Follow } from '../model/follow.ts'
+import type { Notice } from '../model/notice.ts'
+import { failedRun, failsForPeople } from '../model/notice.ts'
 import { FRONT, mayAdmit, wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
@@ -12,7 +14,7 @@ import type { Wait } from '../model/wait.ts'
 import type { Statement, Steps } from './sql.ts'
 import { ask } from './sql.ts'
 import { ensureLimits } from './tables/limits.ts'
-import { insertNotices } from './tables/notices.ts'
+import { tell } from './tables/notices.ts'
 import { insertOrders, orderChildrenToEnd } from './tables/orders.ts'
 import { insertRuns, payloadsOf } from './tables/runs.ts'
 import { cancelApprovals, closeWaits, decideApprovals } from './tables/waits.ts'
@@ -80,14 +82,18 @@ export function* consequences(
       ),
     )
   if (parents.length > 0 || told.length > 0) follow.orders = true
-  const notices: Notice[] = ended
-    .filter(({ run }) => run.onEndOf !== null && run.status === 'failed')
-    .map(({ run }) => ({
-      run: run.id,
-      kind: 'on_end_failed',
-      sentence: `${run.id}, which ${run.workflow} runs at the end of ${run.onEndOf}, failed: ${run.note ?? run.reason ?? 'no reason given'}`,
-      data: { of: run.onEndOf, workflow: run.workflow, reason: run.reason },
-    }))
+  const notices: Notice[] = ended.flatMap(({ run }) => (failsForPeople(run) ? failedRun(run) : []))
+  notices.push(
+    ...ended
+      .filter(({ run }) => run.onEndOf !== null && run.status === 'failed')
+      .map(({ run }): Notice => ({
+        run: run.id,
+        kind: 'on_end_failed',
+        occurrence: '',
+        sentence: `${run.id}, which ${run.workflow} runs at the end of ${run.onEndOf}, failed: ${run.note ?? run.reason ?? 'no reason given'}`,
+        data: { of: run.onEndOf, workflow: run.workflow, reason: run.reason },
+      })),
+  )
   const handlers = ended.filter(({ run }) => run.onEnd !== null && run.status !== 'succeeded')
   if (handlers.length > 0) {
     const [payloads, taken] = yield* ask(
@@ -131,7 +137,7 @@ export function* consequences(
     }
   }
   if (notices.length > 0) {
-    statements.push(insertNotices(notices))
+    statements.push(...tell(notices))
     follow.notices.push(...notices)
   }
   return statements
@@ -142,6 +148,7 @@ const idAtEnd = (run: string): string => `${run}_end`
 const notStarted = (run: Run, why: string, data: Readonly<Record<string, unknown>>): Notice => ({
   run: run.id,
   kind: 'on_end_not_started',
+  occurrence: '',
   sentence: `${run.onEnd}, which was to run at the end of ${run.id} (${run.status}), was not started: ${why}`,
   data: { workflow: run.onEnd, ...data },
 })

@@ -4,7 +4,8 @@ import { Defect } from '../kernel/errors.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { readOr, stored, storedObject } from '../kernel/stored.ts'
-import type { Follow, Notice } from '../model/follow.ts'
+import type { Follow } from '../model/follow.ts'
+import type { Notice } from '../model/notice.ts'
 import { nothing } from '../model/follow.ts'
 import type { Run, RunStatus } from '../model/run.ts'
 import { isHeld } from '../model/run.ts'
@@ -15,7 +16,7 @@ import { freeCurrent } from '../store/current.ts'
 import { lockRuns, runOf, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
-import { insertNotices } from '../store/tables/notices.ts'
+import { tell } from '../store/tables/notices.ts'
 import type { OrderPlace, OrderRow } from '../store/tables/orders.ts'
 import { FIRST_ORDER, insertReceipts, ordersDue, takeOrders } from '../store/tables/orders.ts'
 import { payloadsOf, presentRuns } from '../store/tables/runs.ts'
@@ -244,14 +245,12 @@ export function* applyOrder(
             {
               run: order.run,
               kind: 'start_refused',
+              occurrence: '',
               sentence: `${what} that a transaction asked for was refused: ${answer.message}`,
               data: { ...data, code: answer.code, ...answer.detail },
             },
           ]
-      yield* ask(
-        receipt('start', answer.ok ? answer.id : order.id, outcome),
-        ...(notices.length > 0 ? [insertNotices(notices)] : []),
-      )
+      yield* ask(receipt('start', answer.ok ? answer.id : order.id, outcome), ...tell(notices))
       follow.notices.push(...notices)
       // what its transaction asked of it besides has waited for it
       follow.orders = true

@@ -2,6 +2,7 @@
 // The holder is named by its attempt, so one that has moved on meanwhile is never touched.
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
+import { noticesOfEnd } from '../model/notice.ts'
 import type { Run } from '../model/run.ts'
 import { isHeld, isTerminal } from '../model/run.ts'
 import type { End } from '../model/settle.ts'
@@ -13,6 +14,7 @@ import { lockRuns, runOf, writeEnds, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish, wrote } from '../store/sql.ts'
 import { insertAttempts, insertEvents } from '../store/tables/journal.ts'
+import { tell } from '../store/tables/notices.ts'
 
 export interface StoreEnd {
   readonly run: string
@@ -82,6 +84,10 @@ export function* endAttempts(
           : null,
     }))
   const active = ended.filter(({ run }) => !isTerminal(run.status)).map(({ run }) => run)
+  const notices = ended.flatMap(({ before, run, how, item }) =>
+    noticesOfEnd(before, run, how, item.note ?? run.note),
+  )
+  follow.notices.push(...notices)
   const more = yield* consequences(terminal, follow, context)
   const [, wroteActive, wroteTerminal] = yield* finish(
     insertAttempts(
@@ -116,6 +122,7 @@ export function* endAttempts(
             ],
       ),
     ),
+    ...tell(notices),
     ...more,
   )
   wrote([...wroteActive, ...wroteTerminal], ended.length, 'endAttempts')

@@ -4,8 +4,11 @@ import { inWords } from '../kernel/duration.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
+import { lostExecutor } from '../model/notice.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
+import { freeClaims } from '../store/tables/deliveries.ts'
+import { tell } from '../store/tables/notices.ts'
 import { raiseGeneration } from '../store/tables/orders.ts'
 import {
   endAllSessions,
@@ -71,14 +74,19 @@ export function* endLapsed(
     id,
     evidence: `the lease lapsed ${inWords(tx.now - lease_until)} before the sweep looked; last renewed at ${new Date(renewed_at).toISOString()}`,
   }))
-  yield* finish(writeEvidence(ended))
+  yield* finish(
+    writeEvidence(ended),
+    ...tell(ended.map(({ id, evidence }) => lostExecutor(id, 'its lease lapsed', evidence))),
+  )
   return ended
 }
 
 /** Ends one session on evidence that exactly its process has ended. A repeat is a no-op. */
 export function* endOnEvidence(_tx: Tx, session: string, evidence: string): Steps<boolean> {
-  const [ended] = yield* finish(endSession(session, 'process_ended', evidence))
-  return ended.length > 0
+  const [ended] = yield* ask(endSession(session, 'process_ended', evidence))
+  if (ended.length === 0) return false
+  yield* finish(...tell([lostExecutor(session, 'its process has ended', evidence)]))
+  return true
 }
 
 /** Counts every lease anew: the store's clock has jumped, and instants from before it say nothing. */
@@ -93,7 +101,16 @@ export function* takeOverFile(
   process: string,
   evidence: string,
 ): Steps<{ ended: number; recounted: number }> {
-  const [ended, recounted] = yield* finish(endEmbeddedSessions(process, evidence), recountLeases())
+  const [ended, recounted] = yield* ask(
+    endEmbeddedSessions(process, evidence),
+    recountLeases(),
+    freeClaims(),
+  )
+  yield* finish(
+    ...tell(
+      ended.map(({ id }) => lostExecutor(id, 'the process that it lived in ended', evidence)),
+    ),
+  )
   return { ended: ended.length, recounted: recounted.length }
 }
 

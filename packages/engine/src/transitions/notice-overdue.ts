@@ -1,12 +1,13 @@
 // A start is overdue: nobody has claimed a run for so long after it could have begun. People are told once, and nothing
 // becomes of the run. Active runs are looked at by pages, so that one pass costs the same however many there are.
 import { inWords } from '../kernel/duration.ts'
-import type { Follow, Notice } from '../model/follow.ts'
+import type { Follow } from '../model/follow.ts'
+import type { Notice } from '../model/notice.ts'
 import { nothing } from '../model/follow.ts'
 import type { Settings } from '../model/settings.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
-import { insertNotices } from '../store/tables/notices.ts'
+import { tell, toldNow } from '../store/tables/notices.ts'
 import type { OverdueRow } from '../store/tables/runs.ts'
 import { activePage, overdueStarts } from '../store/tables/runs.ts'
 
@@ -32,9 +33,8 @@ export function* noticeOverdue(tx: Tx, cursor: string, settings: Settings): Step
   const next = stopped ?? (examined < PAGE ? '' : (page?.last ?? ''))
   const notices = overdue.map((row) => noticeOf(row, tx.now))
   if (notices.length === 0) return { examined, acted: 0, cursor: next, follow }
-  const [stored] = yield* finish(insertNotices(notices))
-  const mine = new Set(stored.map(({ run }) => run))
-  follow.notices.push(...notices.filter(({ run }) => mine.has(run)))
+  const [, stored] = yield* finish(...tell(notices))
+  follow.notices.push(...toldNow(notices, stored))
   return { examined, acted: stored.length, cursor: next, follow }
 }
 
@@ -44,6 +44,7 @@ const noticeOf = (
 ): Notice => ({
   run: id,
   kind: 'start_overdue',
+  occurrence: '',
   sentence: `nobody has claimed ${id} (${workflow}) for ${inWords(now - since)}: it is ${
     status === 'queued'
       ? 'queued'

@@ -2,12 +2,14 @@
 // executor announces their lane they get in line again.
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
+import { stuckRun } from '../model/notice.ts'
 import { moved } from '../model/run.ts'
 import { due } from '../model/settle.ts'
 import { follows } from '../store/consequences.ts'
 import { runOf, writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
+import { tell } from '../store/tables/notices.ts'
 import { parkedInLane, queuedInLane } from '../store/tables/runs.ts'
 
 export function* park(
@@ -27,7 +29,10 @@ export function* park(
     follows(follow, run, parked)
     return parked
   })
-  yield* finish(writeRuns(next))
+  // of one that never began, people are told when its start is overdue
+  const notices = next.filter(({ attempt }) => attempt > 0).map(stuckRun)
+  follow.notices.push(...notices)
+  yield* finish(writeRuns(next), ...(notices.length > 0 ? tell(notices) : []))
   return { count: next.length, follow }
 }
 

@@ -3,6 +3,7 @@ import type { Settings } from '../model/settings.ts'
 import { lockRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
+import { forgetDeliveries } from '../store/tables/deliveries.ts'
 import { forgetNotices } from '../store/tables/notices.ts'
 import { forgetCommands } from '../store/tables/orders.ts'
 import { endedRoots, familyOf, removeRuns } from '../store/tables/prune.ts'
@@ -21,6 +22,7 @@ export interface Pruned {
 }
 
 const BATCH = 200
+const MOST_DELIVERIES = 1_000
 const FIRST: PruneCursor = { at: -1, id: '' }
 
 export function* prune(_tx: Tx, cursor: PruneCursor | null, settings: Settings): Steps<Pruned> {
@@ -29,6 +31,7 @@ export function* prune(_tx: Tx, cursor: PruneCursor | null, settings: Settings):
     forgetCommands(settings.commandMs),
     forgetSessions(settings.retentionMs),
     forgetNotices(settings.retentionMs),
+    forgetDeliveries(settings.retentionMs, MOST_DELIVERIES),
   )
   const ready = roots.filter((row) => row.ready === 1).map((row) => row.id)
   const last = roots.length < BATCH ? undefined : roots.at(-1)

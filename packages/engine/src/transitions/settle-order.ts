@@ -5,7 +5,7 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
-import { removeNotice } from '../store/tables/notices.ts'
+import { removeNotices } from '../store/tables/notices.ts'
 import { dropOrder, insertReceipts, retryOrder } from '../store/tables/orders.ts'
 
 export type SettleOrderAnswer = Outcome<{
@@ -32,9 +32,9 @@ export function* settleOrder(
       ),
       follow,
     }
-  // else its next failures would be told to nobody
+  // what was to be delivered of it, and has not been, is void
   yield* finish(
-    removeNotice(order, 'order_set_aside'),
+    removeNotices(order, 'order_set_aside'),
     ...(what === 'drop'
       ? [
           insertReceipts([

@@ -8,7 +8,7 @@ import { merge } from '../model/follow.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
-import { insertNotices } from '../store/tables/notices.ts'
+import { tell } from '../store/tables/notices.ts'
 import type { ScheduleRow } from '../store/tables/schedules.ts'
 import { settleTick } from '../store/tables/schedules.ts'
 import type { StartAnswer, StartItem } from './start.ts'
@@ -56,10 +56,11 @@ export function* startTick(
   const notice = {
     run: id,
     kind: 'tick_refused' as const,
+    occurrence: '',
     sentence: `the schedule ${schedule.name} could not start ${schedule.workflow}: ${answer.message}`,
     data: { schedule: schedule.name, workflow: schedule.workflow, code: answer.code },
   }
-  yield* ask(settleTick(id, 'started', 'refused', answer.message), insertNotices([notice]))
+  yield* ask(settleTick(id, 'started', 'refused', answer.message), ...tell([notice]))
   follow.notices.push(notice)
   return answer
 }

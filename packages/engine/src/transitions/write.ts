@@ -8,6 +8,8 @@ import { applyWrite, approvalId, isPlain, namedWaits, touchesWaits } from '../mo
 import type { AttemptEnd } from '../model/attempt.ts'
 import type { Follow } from '../model/follow.ts'
 import { FRONT, mayAdmit, merge, nothing, wakes } from '../model/follow.ts'
+import type { Notice } from '../model/notice.ts'
+import { askedApproval, noticesOfEnd } from '../model/notice.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
@@ -31,6 +33,7 @@ import {
   insertStreamItems,
 } from '../store/tables/journal.ts'
 import { ensureLimits } from '../store/tables/limits.ts'
+import { tell } from '../store/tables/notices.ts'
 import {
   adoptChildren,
   bearRuns,
@@ -195,6 +198,8 @@ function* store(
   const rev = (run: string): number => revs.get(run) ?? 0
   // asked last: what an end closes and ends includes what this same write has opened
   const atEnd = yield* consequences(ended, follow, context)
+  const notices = noticesOf(items)
+  follow.notices.push(...notices)
   const statements: Statement[] = []
   const add = <T>(list: readonly T[], make: (list: readonly T[]) => Statement): void => {
     if (list.length > 0) statements.push(make(list))
@@ -346,6 +351,7 @@ function* store(
         insertSteps(steps),
         ...births,
         ...statements,
+        ...(notices.length > 0 ? tell(notices) : []),
         ...atEnd,
       ),
       steps,
@@ -362,6 +368,17 @@ function* store(
     throw error
   }
 }
+
+/** What people are to see of these writes beside what follows an end. */
+const noticesOf = (items: readonly { applied: Applied; write: AttemptWrite }[]): Notice[] =>
+  items.flatMap(({ applied: { before, run, end, approvals }, write: { end: sent } }) => [
+    ...(end === null
+      ? []
+      : noticesOfEnd(before, run, end, sent?.kind === 'lose' ? sent.note : run.note)),
+    ...approvals.map(({ key, prompt, deadline }) =>
+      askedApproval({ run: run.id, key, id: approvalId(run.id, key), prompt, deadline }),
+    ),
+  ])
 
 const holds = (run: Run | undefined, session: string, attempt: number): boolean =>
   run !== undefined && run.attempt === attempt && run.session === session

@@ -5,7 +5,7 @@ import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { Route } from '../../src/protocol/route.ts'
 import { routes } from '../../src/protocol/routes.ts'
 import { ask } from '../../src/store/sql.ts'
-import { insertNotices } from '../../src/store/tables/notices.ts'
+import { tell } from '../../src/store/tables/notices.ts'
 import { insertOrders } from '../../src/store/tables/orders.ts'
 import { failOrder } from '../../src/transitions/fail-order.ts'
 import type { Hands, TestEngine } from '../support/engine.ts'
@@ -476,7 +476,15 @@ test('RUN-13 RUN-33 notices are listed newest first, a page at a time', async ()
   for (const run of ['run_1', 'run_2', 'run_3'])
     await engine.store.run(function* () {
       yield* ask(
-        insertNotices([{ run, kind: 'start_overdue', sentence: `${run} waits`, data: { run } }]),
+        ...tell([
+          {
+            run,
+            kind: 'start_overdue',
+            occurrence: '',
+            sentence: `${run} waits`,
+            data: { run },
+          },
+        ]),
       )
     })
   const first = await send(handler, 'GET', '/v1/notices?limit=2')

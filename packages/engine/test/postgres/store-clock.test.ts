@@ -70,7 +70,9 @@ const open = async (): Promise<Opened> => {
     },
   })
   await preparePostgres(store)
-  const opened = started(await openEngine({ store, ports, settings: defaults }), 'self', true)
+  const opened = started(await openEngine({ store, ports, settings: defaults }), 'self', {
+    manual: true,
+  })
   ends.push(() => opened.close())
   return opened
 }

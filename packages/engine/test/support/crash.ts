@@ -78,6 +78,8 @@ const TABLES = [
   'orders',
   'receipts',
   'notices',
+  'deliveries',
+  'sinks',
   'events',
   'streams',
   'schedules',

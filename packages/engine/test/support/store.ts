@@ -6,6 +6,7 @@ import { noLog } from '../../src/kernel/log.ts'
 import type { Ports } from '../../src/kernel/ports.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
 import type { Definition } from '../../src/model/definition.ts'
+import type { Sink } from '../../src/model/delivery.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type { StartCommand } from '../../src/model/start.ts'
 import type {
@@ -117,6 +118,8 @@ interface StoreOptions {
   readonly file?: string
   readonly clock?: VirtualClock
   readonly log?: Log
+  /** Where notices are sent. */
+  readonly sinks?: readonly Sink[]
   /** In place of the store of this project's tests. */
   readonly on?: 'sqlite'
 }
@@ -229,6 +232,7 @@ const database = async ({
   settings = {},
   ports,
   on,
+  sinks = [],
 }: StoreOptions & { readonly ports: Ports }): Promise<Database> => {
   const given = on === 'sqlite' ? null : postgresUrl()
   if (given !== null) {
@@ -240,6 +244,7 @@ const database = async ({
       settings,
       clockOfPorts: true,
       manualLoops: true,
+      sinks,
     })
     return {
       opened,
@@ -256,6 +261,7 @@ const database = async ({
     synchronous: 'OFF',
     manualLoops: true,
     settings,
+    sinks,
   })
   const { db } = opened.engine.store as SqliteStore
   const prepared = new Map<string, ReturnType<typeof db.prepare>>()

@@ -1,0 +1,9 @@
+-- What version 9 of the schema added, as it held it. Never edited.
+insert into notices (run, kind, occurrence, at, sentence, data) values ('run_p', 'attempt_lost', '1', 8, 'attempt 1 of run_p was lost', '{}');
+insert into sinks (name, kind, type, seen_at) values ('ops', 'attempt_lost', 'webhook', 8);
+insert into deliveries (id, run, kind, occurrence, sink, seq, state, claim, holder, due_at, refusals, lapses, error, note, created_at, settled_at) values ('ntc_1_ops', 'run_p', 'attempt_lost', '1', 'ops', 1, 'due', 1, null, 9, 1, 0, 'it answered 500', null, 8, null);
+insert into deliveries (id, run, kind, occurrence, sink, seq, state, claim, holder, due_at, refusals, lapses, error, note, created_at, settled_at) values ('ntc_2_ops', 'run_p', 'start_overdue', '', 'ops', 2, 'sending', 1, 'host:1:own', 9, 0, 1, null, null, 8, null);
+insert into deliveries (id, run, kind, occurrence, sink, seq, state, claim, holder, due_at, refusals, lapses, error, note, created_at, settled_at) values ('ntc_3_ops', 'run_q', 'start_overdue', '', 'ops', 1, 'delivered', 1, null, 9, 0, 0, null, 'it answered 204', 8, 10);
+insert into deliveries (id, run, kind, occurrence, sink, seq, state, claim, holder, due_at, refusals, lapses, error, note, created_at, settled_at) values ('ntc_4_ops', 'run_q', 'start_overdue', '', 'ops', 2, 'dead', 15, null, 9, 15, 0, 'it answered 500', null, 8, 10);
+insert into deliveries (id, run, kind, occurrence, sink, seq, state, claim, holder, due_at, refusals, lapses, error, note, created_at, settled_at) values ('ntc_5_ops', 'run_q', 'start_overdue', '', 'ops', 3, 'dropped', 0, null, 9, 0, 0, null, 'dropped by ana', 8, 10);
+insert into deliveries (id, run, kind, occurrence, sink, seq, state, claim, holder, due_at, refusals, lapses, error, note, created_at, settled_at) values ('ntc_6_ops', 'run_q', 'start_overdue', '', 'ops', 4, 'void', 0, null, 9, 0, 0, null, 'sink_removed', 8, 10);
