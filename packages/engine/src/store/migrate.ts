@@ -199,14 +199,17 @@ export const migratePostgres = async (
     } catch (error) {
       await client.query('rollback')
       if ((error as { code?: string }).code === '55P03') throw await blocked(client, at, error)
-      // of two that create the table at once one is refused by the catalog; the next time it is there
       met += 1
-      if (met > 20 || !TWICE.includes((error as { code?: string }).code ?? '')) throw error
+      if (met > 20 || !AGAIN.includes((error as { code?: string }).code ?? '')) throw error
     }
   }
 }
 
-const TWICE = ['23505', '42P07', '42710']
+/**
+ * Of two that create the table at once one is refused by the catalog; the next time it is there. A migration of several tables
+ * and those who use them may take them in another order, and either is picked to give way (40P01).
+ */
+const AGAIN = ['23505', '42P07', '42710', '40P01']
 const LOCK_MS = 5_000
 /** How long we wait for another program that migrates. */
 const TURN_MS = 60_000
