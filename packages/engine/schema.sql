@@ -21,6 +21,24 @@ CREATE TABLE approvals (
 
 CREATE INDEX approvals_open on approvals (deadline) where state = 'open';
 
+CREATE TABLE arrivals (
+  hook text not null,
+  delivery text not null,
+  event text,
+  outcome text not null check (outcome in ('started', 'known', 'signaled', 'ignored', 'refused')),
+  run text,
+  note text,
+  times int not null default 1,
+  at bigint not null,
+  last_at bigint not null,
+  primary key (hook, delivery),
+  check (outcome in ('ignored', 'refused') or run is not null)
+);
+
+CREATE INDEX arrivals_at on arrivals (at);
+
+CREATE INDEX arrivals_newest on arrivals (hook, at, delivery);
+
 CREATE TABLE attempts (
   run text not null,
   attempt int not null check (attempt >= 1),
@@ -457,6 +475,20 @@ CREATE UNIQUE INDEX ticks_once on ticks (schedule, tick) where cause = 'time';
 CREATE INDEX ticks_open on ticks (schedule) where open = 1;
 
 CREATE INDEX ticks_waiting on ticks (schedule, tick, id) where outcome = 'waiting';
+
+CREATE TABLE triggers (
+  name text primary key,
+  kind text not null check (kind in ('github', 'standard', 'token')),
+  spec text not null,
+  rev int not null default 1,
+  paused_at bigint,
+  paused_by text,
+  why text,
+  created_at bigint not null,
+  updated_at bigint not null,
+  updated_by text not null,
+  check ((paused_at is null) = (paused_by is null))
+);
 
 CREATE TABLE turns (
   sweep text primary key,

@@ -33,6 +33,8 @@ export interface Config {
   readonly operatorToken: string | null
   readonly viewerToken: string | null
   readonly executorToken: string | null
+  /** What senders of deliveries sign with, by the names that triggers have for it. */
+  readonly hookSecrets: Readonly<Record<string, string>>
   readonly slots: number
   readonly queues: readonly string[]
   readonly labels: readonly string[]
@@ -76,6 +78,16 @@ const secret = {
   fallback: null,
   secret: true,
 } as const
+
+const hookSecrets = z.record(z.string().min(1).max(200), text)
+const asJson = (given: string, context: z.RefinementCtx): unknown => {
+  try {
+    return JSON.parse(given) as unknown
+  } catch {
+    context.addIssue({ code: 'custom', message: 'is not JSON' })
+    return z.NEVER
+  }
+}
 
 const postgres = {
   schema: z.url({ protocol: /^postgres(ql)?$/ }),
@@ -125,6 +137,12 @@ const items: Readonly<Record<Name, Item>> = {
   operatorToken: secret,
   viewerToken: secret,
   executorToken: secret,
+  hookSecrets: {
+    schema: z.union([hookSecrets, z.string().transform(asJson).pipe(hookSecrets)]),
+    expected: 'an object of names and secrets that are not empty, in a variable as JSON',
+    fallback: {},
+    secret: true,
+  },
   slots: { schema: whole.min(1), expected: 'a whole number of 1 or more', fallback: 10 },
   queues: { schema: list, expected: 'names, separated by commas', fallback: [] },
   labels: { schema: list, expected: 'names, separated by commas', fallback: [] },

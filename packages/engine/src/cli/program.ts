@@ -258,6 +258,15 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     )
     .option('--paused', 'create it paused')
     .option('--reason <text>', 'why it is paused')
+  acting(
+    command(
+      'triggers [action] [name]',
+      'list (default), show, set, pause, resume or delete triggers, which start runs by webhooks',
+      () => import('./commands/triggers.ts'),
+    ),
+  )
+    .option('--spec <json>', 'what it takes and starts: JSON, @file, or - for stdin')
+    .option('--reason <text>', 'why it is paused')
   reading(
     command(
       'executors',

@@ -55,6 +55,8 @@ export type Explanation = AnswerOf<Routes['explainRun']>
 export type Approval = AnswerOf<Routes['listApprovals']>['approvals'][number]
 export type Schedule = AnswerOf<Routes['listSchedules']>['schedules'][number]
 export type ScheduleDetail = AnswerOf<Routes['getSchedule']>
+export type Trigger = AnswerOf<Routes['listTriggers']>['triggers'][number]
+export type TriggerDetail = AnswerOf<Routes['getTrigger']>
 export type BulkAnswer = AnswerOf<Routes['startRuns']>['answers'][number]
 
 interface EndedAs {
@@ -178,6 +180,16 @@ export interface Client {
   runSchedule(name: string): Promise<AnswerOf<Routes['runSchedule']>>
   /** Its runs go on. */
   deleteSchedule(name: string): Promise<AnswerOf<Routes['deleteSchedule']>>
+  triggers(): Promise<readonly Trigger[]>
+  /** A trigger with its newest deliveries; throws `not_found`. */
+  trigger(name: string): Promise<TriggerDetail>
+  /** Makes a trigger, which starts runs by what others send to `/hooks/<name>`, or makes it what is said now. */
+  setTrigger(name: string, trigger: SentBodyOf<Routes['setTrigger']>): Promise<TriggerDetail>
+  /** Its deliveries are refused until it is resumed. */
+  pauseTrigger(name: string, why?: string): Promise<TriggerDetail>
+  resumeTrigger(name: string): Promise<TriggerDetail>
+  /** Its runs go on. */
+  deleteTrigger(name: string): Promise<AnswerOf<Routes['deleteTrigger']>>
   executors(): Promise<AnswerOf<Routes['listExecutors']>['executors']>
   slots(): Promise<AnswerOf<Routes['listSlots']>['slots']>
   slot(key: string): Promise<AnswerOf<Routes['getSlot']>>
@@ -377,6 +389,13 @@ export const connect = (options: ConnectOptions): Client => {
     resumeSchedule: (name) => tell('resumeSchedule', { params: { name }, body: {} }),
     runSchedule: (name) => tell('runSchedule', { params: { name }, body: { id: ids.next('run') } }),
     deleteSchedule: (name) => ask('deleteSchedule', { params: { name } }),
+    triggers: async () => (await ask('listTriggers')).triggers,
+    trigger: (name) => ask('getTrigger', { params: { name } }),
+    setTrigger: (name, trigger) => ask('setTrigger', { params: { name }, body: trigger }),
+    pauseTrigger: (name, why) =>
+      tell('pauseTrigger', { params: { name }, body: { why: why ?? null } }),
+    resumeTrigger: (name) => tell('resumeTrigger', { params: { name }, body: {} }),
+    deleteTrigger: (name) => ask('deleteTrigger', { params: { name } }),
     executors: async () => (await ask('listExecutors')).executors,
     slots: async () => (await ask('listSlots')).slots,
     slot: (key) => ask('getSlot', { params: { key } }),

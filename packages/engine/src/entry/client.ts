@@ -11,6 +11,8 @@ export type {
   RunSummary,
   Schedule,
   ScheduleDetail,
+  Trigger,
+  TriggerDetail,
   StartOptions,
   StartedRun,
 } from '../client/client.ts'

@@ -101,6 +101,12 @@ const table = {
     what: 'The delivery is in a state in which this cannot be done to it.',
     todo: 'Try anew one that is dead, or drop one that is due or dead.',
   },
+  trigger_paused: {
+    kind: 'refusal',
+    status: 503,
+    what: 'The trigger is paused and takes no deliveries.',
+    todo: 'Bring the delivery again once it is resumed.',
+  },
   schedule_exists: {
     kind: 'refusal',
     status: 409,

@@ -15,3 +15,21 @@ export const digest = (text: string): Uint8Array =>
 /** Whether two texts are equal, in a time that does not tell where they differ. */
 export const sameText = (a: string, b: string): boolean =>
   timingSafeEqual(Buffer.from(checksum(a)), Buffer.from(checksum(b)))
+
+/** HMAC-SHA-256 of bytes as they came. */
+export const signatureOf = (
+  key: Uint8Array,
+  ...parts: readonly (Uint8Array | string)[]
+): Uint8Array => {
+  const hmac = createHmac('sha256', key)
+  for (const part of parts) hmac.update(part)
+  return hmac.digest()
+}
+
+/** Whether bytes are equal, in a time that does not tell where they differ; only their lengths may be told. */
+export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.byteLength === b.byteLength && timingSafeEqual(a, b)
+
+/** SHA-256 of bytes, in hexadecimal. */
+export const digestOf = (bytes: Uint8Array): string =>
+  createHash('sha256').update(bytes).digest('hex')

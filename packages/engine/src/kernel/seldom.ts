@@ -6,10 +6,11 @@ const EVERY_MS = 60_000
 /** Kinds that are told apart; beyond them all is forgotten and begins anew. */
 const KINDS_MAX = 1_000
 
-/** Says an error of this kind, unless it has been said within a minute: then it is a line for those who look closely. */
+/** Says a line of this kind, unless it has been said within a minute: then it is a line for those who look closely. */
 export const seldom = (
   log: Log,
   time: Pick<Time, 'mono'>,
+  level: 'error' | 'warn' = 'error',
 ): ((event: string, kind: string, facts: Facts) => void) => {
   const said = new Map<string, { at: number; kept: number }>()
   return (event, kind, facts) => {
@@ -23,6 +24,6 @@ export const seldom = (
     }
     if (said.size >= KINDS_MAX) said.clear()
     said.set(key, { at: now, kept: 0 })
-    log.error(event, last && last.kept > 0 ? { ...facts, repeated: last.kept } : facts)
+    log[level](event, last && last.kept > 0 ? { ...facts, repeated: last.kept } : facts)
   }
 }

@@ -69,6 +69,10 @@ export interface Settings {
   readonly sinkGoneMs: number
   /** How late a schedule’s tick may be fired before it counts as missed. */
   readonly missedAfterMs: number
+  /** How long a delivery that arrived is known, so that it is taken once. */
+  readonly arrivalsMs: number
+  /** Bytes of one delivery’s body. */
+  readonly hookBodyMax: number
 }
 
 /** The settings where nobody says otherwise. */
@@ -109,6 +113,8 @@ export const defaults: Settings = {
   deliveryDrainMs: 5_000,
   sinkGoneMs: 3_600_000,
   missedAfterMs: 60_000,
+  arrivalsMs: 3 * 86_400_000,
+  hookBodyMax: 5 * 1024 ** 2,
 }
 
 const PERIODS = [

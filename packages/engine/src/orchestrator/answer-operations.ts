@@ -14,6 +14,7 @@ import {
   sweeps,
   workflows,
 } from '../queries/operations.ts'
+import { triggerWarnings } from '../queries/triggers.ts'
 import { clearMarkers } from '../transitions/clear-markers.ts'
 import { pauseLine, resumeLine } from '../transitions/pause-line.ts'
 import { settleOrder } from '../transitions/settle-order.ts'
@@ -24,6 +25,7 @@ import { paged, placeOf } from './cursor.ts'
 
 export const operationsAnswers = ({
   engine,
+  secrets,
   health,
 }: Shared): AnswersTo<keyof typeof operationsRoutes> => ({
   listExecutors: ({ query: { endedWithinMs } }) =>
@@ -118,8 +120,9 @@ export const operationsAnswers = ({
       .read(readiness)
       .catch((error: unknown) => [`the store does not answer: ${(error as Error).message}`])
     if (health.draining()) faults.push('the server is shutting down')
+    const warnings = await engine.read((tx) => triggerWarnings(tx, secrets)).catch(() => [])
     return Response.json(
-      { ready: faults.length === 0, faults },
+      { ready: faults.length === 0, faults, warnings },
       { status: faults.length ? 503 : 200 },
     )
   },

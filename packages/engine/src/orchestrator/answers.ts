@@ -1,5 +1,6 @@
 // What the answer to a route is given, and what it may answer. One function a route, in the files beside this one.
 import type { Outcome } from '../kernel/outcome.ts'
+import type { Received } from '../model/signature.ts'
 import type { ExecutorPort } from '../model/work.ts'
 import type { AnswerOf, BodyOf, ParamsOf, QueryOf, Route } from '../protocol/route.ts'
 import type { RouteName, Routes } from '../protocol/routes.ts'
@@ -7,6 +8,7 @@ import type { Command, Transition } from './commands.ts'
 import type { Engine } from './engine.ts'
 import type { Source } from './event-stream.ts'
 import type { InputCheck } from './input-check.ts'
+import type { Secrets } from '../queries/triggers.ts'
 
 /** What all answers share. */
 export interface Shared {
@@ -14,6 +16,8 @@ export interface Shared {
   /** The executor port for sessions that live in other processes. */
   readonly port: ExecutorPort
   readonly checkInput: InputCheck
+  /** What senders of deliveries sign with, by the names that triggers have for it. */
+  readonly secrets: Secrets
   /** Makes the sweep that takes back what dead sessions held look at once. */
   readonly reapSoon: () => void
   readonly health: { draining(): boolean; inFlight(): number }
@@ -26,6 +30,8 @@ export interface Asked<R extends Route> {
   readonly actor: string
   /** Aborted when the caller has left or the server stops. */
   readonly signal: AbortSignal
+  /** What came, where the route takes it as it came. */
+  readonly raw: Received
   readonly lastEventId: string | null
   readonly command: Command | null
   /** Does a transition, once for each `Idempotency-Key`. */

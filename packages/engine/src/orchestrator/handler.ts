@@ -18,6 +18,7 @@ import { executorAnswers } from './answer-executors.ts'
 import { operationsAnswers } from './answer-operations.ts'
 import { runAnswers } from './answer-runs.ts'
 import { scheduleAnswers } from './answer-schedules.ts'
+import { triggerAnswers } from './answer-triggers.ts'
 import type { AnswersTo, Asked, Shared } from './answers.ts'
 import type { Command, Transition } from './commands.ts'
 import { doOnce } from './commands.ts'
@@ -29,11 +30,13 @@ import type { PathFault } from './faults.ts'
 import type { Token } from './gate.ts'
 import { gate } from './gate.ts'
 import { inputCheck } from './input-check.ts'
-import { readBody } from './request-body.ts'
+import { readBody, readBytes } from './request-body.ts'
 
 export interface HandlerOptions {
   /** Without tokens only this machine may call, by its own names. */
   readonly tokens?: readonly Token[]
+  /** What senders of deliveries sign with, by the names that triggers have for it. */
+  readonly hookSecrets?: Readonly<Record<string, string>>
   /** Path of the dashboard's one page; served at `/` when the file exists. */
   readonly dashboard?: string
   /** Makes the sweep that takes back what dead sessions held look at once. */
@@ -53,6 +56,7 @@ export interface Handler {
 
 const BULK_MAX = 64 * 1024 ** 2
 const ENVELOPE = 64 * 1024
+const NONE = new Uint8Array()
 
 /** The server of an engine without its socket: give requests to `fetch`, and call `stop` at the end. */
 export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handler => {
@@ -67,26 +71,41 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     engine,
     port: executorPort(engine, { process: 'remote', embedded: false }),
     checkInput: inputCheck(ports.log),
+    secrets: new Map(Object.entries(options.hookSecrets ?? {})),
     reapSoon: options.reapSoon ?? (() => undefined),
     health: { draining: () => draining, inFlight: () => inFlight },
   }
   const answers: AnswersTo<RouteName> = {
     ...runAnswers(shared),
     ...scheduleAnswers(shared),
+    ...triggerAnswers(shared),
     ...operationsAnswers(shared),
     ...executorAnswers(shared),
   }
 
-  const refused = (request: Request, route: Route): Refusal | null =>
-    enter(request, route.role) ??
-    (draining && route.role !== 'public'
+  const refused = (request: Request, route: Pick<Route, 'role' | 'raw'>): Refusal | null =>
+    (route.raw === true ? null : enter(request, route.role)) ??
+    (draining && (route.raw === true || route.role !== 'public')
       ? refuse('draining', 'this server is shutting down; try another one, or again in a moment')
       : null)
+
+  const readAs = async (route: Route, request: Request) => {
+    if (route.raw === true) {
+      const read = await readBytes(request, settings.hookBodyMax)
+      return read.ok ? { ...read, text: '', value: {} } : read
+    }
+    const read = await readBody(
+      request,
+      route.size === 'bulk' ? BULK_MAX : settings.payloadMax * 1.2 + ENVELOPE,
+    )
+    return read.ok ? { ...read, bytes: NONE } : read
+  }
 
   const commandOf = (request: Request, name: RouteName, text: string): Command | null | Refusal => {
     const route: Route = routes[name]
     const key = request.headers.get(KEY_HEADER)
-    if (key === null || route.method !== 'POST' || route.hot === true) return null
+    if (key === null || route.method !== 'POST' || route.hot === true || route.raw === true)
+      return null
     if (!isName(key))
       return invalid(
         [{ path: KEY_HEADER, message: 'is not a name of 1 to 200 characters' }],
@@ -107,14 +126,11 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     const route: Route = routes[name]
     const no = refused(request, route)
     if (no) return problemResponse(no)
-    const body = await readBody(
-      request,
-      route.size === 'bulk' ? BULK_MAX : settings.payloadMax * 1.2 + ENVELOPE,
-    )
+    const body = await readAs(route, request)
     if (!body.ok) return problemResponse(body)
     const parsed = parse(route, request, params, body.value)
     if ('ok' in parsed) return problemResponse(parsed)
-    const actor = request.headers.get(ACTOR_HEADER) ?? 'api'
+    const actor = (route.raw === true ? null : request.headers.get(ACTOR_HEADER)) ?? 'api'
     if (!isName(actor))
       return problemResponse(
         invalid(
@@ -129,6 +145,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     const asked: Asked<Route> = {
       ...parsed,
       actor,
+      raw: { bytes: body.bytes, header: (each) => request.headers.get(each) },
       get signal() {
         leave ??= linked(stopping.signal, request.signal)
         return leave.signal

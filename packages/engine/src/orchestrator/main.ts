@@ -29,6 +29,8 @@ export interface ServerConfig {
   readonly host: string
   readonly port: number
   readonly tokens: readonly Token[]
+  /** What senders of deliveries sign with, by the names that triggers have for it. */
+  readonly hookSecrets?: Readonly<Record<string, string>>
   readonly settings: Settings
   readonly ports: Ports
   /** Hears of a mistake of our own: the process is to stop. */
@@ -55,6 +57,7 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
       host: config.host,
       port: config.port,
       tokens: config.tokens,
+      hookSecrets: config.hookSecrets ?? {},
       onDefect: config.onDefect,
       reapSoon: () => opened.loops.all.find(({ name }) => name === 'reap-sessions')?.soon(),
       ...(page === null ? {} : { dashboard: page }),

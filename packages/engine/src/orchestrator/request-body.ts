@@ -10,23 +10,14 @@ export interface ReadBody {
 }
 
 export const readBody = async (request: Request, limit: number): Promise<ReadBody | Refusal> => {
-  const tooLarge = (bytes: number): Refusal =>
-    refuse(
-      'payload_too_large',
-      `the body has ${bytes} bytes or more; the limit of this route is ${limit}. Store the data elsewhere and pass a reference`,
-      { bytes, limit },
-    )
   const declared = request.headers.get('content-length')
-  if (declared !== null && Number(declared) > limit) return tooLarge(Number(declared))
+  if (declared !== null && Number(declared) > limit) return tooLarge(Number(declared), limit)
   // the platform reads no more than was declared
   const text = await (declared === null ? readText(request, limit) : request.text()).catch(
     () => null,
   )
-  if (text === null)
-    return refuse('invalid_request', 'the body did not arrive whole; send the request again', {
-      faults: [{ path: '$', message: 'did not arrive whole' }],
-    })
-  if (typeof text !== 'string') return tooLarge(text.bytes)
+  if (text === null) return notWhole()
+  if (typeof text !== 'string') return tooLarge(text.bytes, limit)
   if (text.trim() === '') return { ok: true, text, value: {} }
   try {
     return { ok: true, text, value: JSON.parse(text) as unknown }
@@ -37,8 +28,40 @@ export const readBody = async (request: Request, limit: number): Promise<ReadBod
   }
 }
 
+/** The bytes of a body, read up to a limit. */
+export const readBytes = async (
+  request: Request,
+  limit: number,
+): Promise<{ readonly ok: true; readonly bytes: Uint8Array } | Refusal> => {
+  const declared = request.headers.get('content-length')
+  if (declared !== null && Number(declared) > limit) return tooLarge(Number(declared), limit)
+  const bytes = await readParts(request, limit).catch(() => null)
+  if (bytes === null) return notWhole()
+  return bytes instanceof Uint8Array ? { ok: true, bytes } : tooLarge(bytes.bytes, limit)
+}
+
+const tooLarge = (bytes: number, limit: number): Refusal =>
+  refuse(
+    'payload_too_large',
+    `the body has ${bytes} bytes or more; the limit of this route is ${limit}. Store the data elsewhere and pass a reference`,
+    { bytes, limit },
+  )
+
+const notWhole = (): Refusal =>
+  refuse('invalid_request', 'the body did not arrive whole; send the request again', {
+    faults: [{ path: '$', message: 'did not arrive whole' }],
+  })
+
 /** The text of a body whose length nobody declared, or how far it was read when it was too long. */
 const readText = async (request: Request, limit: number): Promise<string | { bytes: number }> => {
+  const parts = await readParts(request, limit)
+  return parts instanceof Uint8Array ? Buffer.from(parts).toString('utf8') : parts
+}
+
+const readParts = async (
+  request: Request,
+  limit: number,
+): Promise<Uint8Array | { bytes: number }> => {
   const parts: Uint8Array[] = []
   let bytes = 0
   if (request.body !== null) {
@@ -54,5 +77,5 @@ const readText = async (request: Request, limit: number): Promise<string | { byt
       parts.push(part.value)
     }
   }
-  return Buffer.concat(parts).toString('utf8')
+  return Buffer.concat(parts)
 }

@@ -5,6 +5,7 @@ import { enforceTimeLimits } from '../maintenance/enforce-limits.ts'
 import { fireSchedules, forgetOldTicks } from '../maintenance/fire-schedules.ts'
 import type { Loop, Sweep, Upkeep } from '../maintenance/loop.ts'
 import { startLoop } from '../maintenance/loop.ts'
+import { forgetOldArrivals } from '../maintenance/prune-arrivals.ts'
 import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
 import { noticeOverdueStarts } from '../maintenance/notice-overdue.ts'
@@ -95,6 +96,7 @@ export const startLoops = (
     sweep(fireSchedules(calendar)),
     sweep(pruneEnded()),
     sweep(forgetOldTicks),
+    sweep(forgetOldArrivals),
     relaying,
   ]
   if (engine.store.kind === 'postgres' && !manual)

@@ -73,11 +73,16 @@ const operation = (
   schemaOf: (shape: z.ZodType, io: 'input' | 'output') => Json,
   problemRef: Json,
 ): Json => {
-  const keyed = route.method === 'POST' && route.hot !== true
-  const writes = route.method !== 'GET' && route.hot !== true
+  const own = route.hot === true || route.raw === true
+  const keyed = route.method === 'POST' && !own
+  const writes = route.method !== 'GET' && !own
   const statuses = new Map<number, ErrorCode[]>()
   const refusals = new Set<ErrorCode>([
-    ...(route.role === 'public' ? (['forbidden_origin'] as const) : COMMON_REFUSALS),
+    ...(route.raw === true
+      ? []
+      : route.role === 'public'
+        ? (['forbidden_origin'] as const)
+        : COMMON_REFUSALS),
     ...route.refusals,
     ...(keyed ? (['command_reused'] as const) : []),
   ])
@@ -100,6 +105,15 @@ const operation = (
       ...(writes ? [header(ACTOR_HEADER, 'Who acts; default `api`')] : []),
       ...(route.stream === true ? [header('last-event-id', 'Where to resume')] : []),
     ],
+    ...(route.raw === true
+      ? {
+          requestBody: {
+            required: true,
+            description: 'As the sender signs it',
+            content: { '*/*': { schema: { type: 'string', format: 'binary' } } },
+          },
+        }
+      : {}),
     ...(route.body === undefined
       ? {}
       : {

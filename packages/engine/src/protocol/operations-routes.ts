@@ -236,7 +236,13 @@ export const operationsRoutes = {
     summary: 'The store is reachable and migrated and the sweeps are on time; 503 when not',
     group: 'server',
     role: 'public',
-    answer: z.object({ ready: z.boolean(), faults: z.array(z.string()) }),
+    answer: z.object({
+      ready: z.boolean(),
+      faults: z.array(z.string()),
+      warnings: z
+        .array(z.string())
+        .describe('What does not work as meant and keeps nothing else from working'),
+    }),
     refusals: [],
   }),
   drained: route({

@@ -23,6 +23,8 @@ export interface Route {
   readonly stream?: true
   /** The route repeats by keys of its own and takes no `Idempotency-Key`. */
   readonly hot?: true
+  /** Its body is taken as the bytes that came: who sent them is shown by their signature, and no token is asked for. */
+  readonly raw?: true
   /** How large its body may be. */
   readonly size?: 'payload' | 'bulk'
 }

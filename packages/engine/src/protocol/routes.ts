@@ -4,8 +4,15 @@ import { operationsRoutes } from './operations-routes.ts'
 import type { Route } from './route.ts'
 import { runRoutes } from './run-routes.ts'
 import { scheduleRoutes } from './schedule-routes.ts'
+import { triggerRoutes } from './trigger-routes.ts'
 
-export const routes = { ...runRoutes, ...scheduleRoutes, ...operationsRoutes, ...executorRoutes }
+export const routes = {
+  ...runRoutes,
+  ...scheduleRoutes,
+  ...triggerRoutes,
+  ...operationsRoutes,
+  ...executorRoutes,
+}
 
 export type Routes = typeof routes
 export type RouteName = keyof Routes

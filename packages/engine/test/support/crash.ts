@@ -84,6 +84,8 @@ const TABLES = [
   'streams',
   'schedules',
   'ticks',
+  'triggers',
+  'arrivals',
 ]
 
 /** Everything that the store has, to be compared. */

@@ -34,6 +34,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
       host: '127.0.0.1',
       port: config.port,
       tokens: [],
+      hookSecrets: config.hookSecrets,
       settings: config.settings,
       ports,
       onDefect: exitOnDefect,

@@ -18,6 +18,7 @@ export const run: Run = async ({ out, sources }) => {
     host: config.host,
     port: config.port,
     tokens: tokensOf(config),
+    hookSecrets: config.hookSecrets,
     settings: config.settings,
     ports,
     onDefect: exitOnDefect,
