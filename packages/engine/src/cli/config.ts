@@ -9,7 +9,9 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Level } from '../kernel/log.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
+import type { SinkConfig } from '../model/sinks.ts'
 import type { StoreAt } from '../model/store-at.ts'
+import { readSinks } from './sinks.ts'
 
 export interface Config {
   /** The SQLite file that `serve`, `migrate` and `doctor --after-restore` open, where no database is named. */
@@ -24,6 +26,8 @@ export interface Config {
   readonly databaseSchema: string
   /** Where clients and executors find the server. */
   readonly url: string
+  /** How executors reach it. */
+  readonly via: 'http' | 'websocket'
   readonly host: string
   readonly port: number
   readonly logLevel: Level
@@ -38,6 +42,8 @@ export interface Config {
   readonly slots: number
   readonly queues: readonly string[]
   readonly labels: readonly string[]
+  /** Names of variables of the environment whose values are taken out of logs. */
+  readonly redact: readonly string[]
   readonly build: string
   readonly drainMs: number
   readonly abortGraceMs: number
@@ -46,9 +52,11 @@ export interface Config {
   /** When the supervisor kills an executor after its signal; null where nobody has said. */
   readonly killLimitMs: number | null
   readonly settings: Settings
+  /** Where notices are sent. */
+  readonly sinks: readonly SinkConfig[]
 }
 
-type Name = Exclude<keyof Config, 'settings'>
+type Name = Exclude<keyof Config, 'settings' | 'sinks'>
 
 interface Item {
   readonly schema: z.ZodType
@@ -121,6 +129,11 @@ const items: Readonly<Record<Name, Item>> = {
     expected: 'an address such as http://127.0.0.1:7400',
     fallback: null,
   },
+  via: {
+    schema: z.enum(['http', 'websocket']),
+    expected: 'http or websocket',
+    fallback: 'http',
+  },
   host: { schema: text, expected: 'a host name or address', fallback: '127.0.0.1' },
   port: {
     schema: z.coerce.number().int().min(0).max(65_535),
@@ -146,6 +159,7 @@ const items: Readonly<Record<Name, Item>> = {
   slots: { schema: whole.min(1), expected: 'a whole number of 1 or more', fallback: 10 },
   queues: { schema: list, expected: 'names, separated by commas', fallback: [] },
   labels: { schema: list, expected: 'names, separated by commas', fallback: [] },
+  redact: { schema: list, expected: 'names, separated by commas', fallback: [] },
   build: { schema: text, expected: 'a text', fallback: 'unknown' },
   drainMs: { schema: duration, expected: aDuration, fallback: 25_000 },
   abortGraceMs: { schema: duration, expected: aDuration, fallback: 2_000 },
@@ -231,7 +245,7 @@ export const loadConfig = (sources: Sources): Loaded => {
       secret: item.secret === true,
     })
   }
-  const { settings: nested = {}, ...flat } = found?.content ?? {}
+  const { settings: nested = {}, sinks: named, ...flat } = found?.content ?? {}
   for (const [name, item] of Object.entries(items)) take(name, name, item, flat[name])
   const inSettings = isObject(nested) ? nested : {}
   if (!isObject(nested))
@@ -246,6 +260,8 @@ export const loadConfig = (sources: Sources): Loaded => {
       faults.push(
         `settings.${name} is not a setting (${found?.path}); ${known(name, Object.keys(defaults))}`,
       )
+  const { sinks, values: ofSinks } = readSinks(named, { ...sources, file: found?.path }, faults)
+  for (const each of ofSinks) values.set(each.name, { ...each, secret: false })
   fillIn(values, sources, found?.path)
   const of = (name: string): unknown => values.get(name)?.value
   const settings = Object.fromEntries(
@@ -254,7 +270,10 @@ export const loadConfig = (sources: Sources): Loaded => {
   faults.push(...settingsFaults(settings))
   if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
   const flatValues = Object.fromEntries(Object.keys(items).map((name) => [name, of(name)]))
-  return { config: { ...flatValues, settings } as Config, values: [...values.values()] }
+  return {
+    config: { ...flatValues, settings, sinks } as unknown as Config,
+    values: [...values.values()],
+  }
 }
 
 /** Values that follow from others, and paths, which mean the folder of the file that they stand in. */

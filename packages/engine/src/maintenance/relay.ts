@@ -108,6 +108,7 @@ export const makeRelay = ({ sinks, self, upkeep, more, waits = false }: Options)
   const cameOf = (claimed: Claimed, what: Sent | 'cut'): Came => {
     if (what === 'cut') return { how: 'cut' }
     if (what.ok) return { how: 'delivered', note: what.note }
+    if (what.never === true) return { how: 'void', note: what.why }
     const ms = jittered(random, refusedForMs(claimed.refusals + 1, settings))
     return {
       how: 'refused',

@@ -35,7 +35,7 @@ export const deliveryMachine = machine({
     annul: {
       from: ['due', 'sending'],
       to: ['void'],
-      why: 'It can never be done: its sink was removed, or its notice is gone.',
+      why: 'It can never be done: its sink was removed, its notice is gone, or it is not for its sink.',
     },
   },
 })
@@ -57,16 +57,22 @@ export interface Message {
   readonly workflow: string | null
   readonly owner: string | null
   readonly key: string | null
+  /** It may have been sent before. */
+  readonly again: boolean
 }
 
 /** What came of a send. A sink that throws has refused, as one that answers so. */
 export type Sent =
   | { readonly ok: true; readonly note: string }
-  /** `forGood`: it is not tried again. `afterMs`: not sooner than so long from now. */
+  /**
+   * `forGood`: it is not tried again. `never`: it is not for this sink, and never will be. `afterMs`: not sooner than so long
+   * from now.
+   */
   | {
       readonly ok: false
       readonly why: string
       readonly forGood?: boolean
+      readonly never?: boolean
       readonly afterMs?: number
     }
 

@@ -4,8 +4,10 @@ import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Defect, Fault } from '../kernel/errors.ts'
+import { systemOutgoing } from '../kernel/outgoing.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
+import type { SinkConfig } from '../model/sinks.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import { nameOf } from '../model/store-at.ts'
 import type { Migrated } from '../store/migrate.ts'
@@ -23,6 +25,7 @@ import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
 import type { Listening } from './server.ts'
 import { serve } from './server.ts'
+import { makeSinks } from './sinks.ts'
 
 export interface ServerConfig {
   readonly store: StoreAt
@@ -32,6 +35,8 @@ export interface ServerConfig {
   /** What senders of deliveries sign with, by the names that triggers have for it. */
   readonly hookSecrets?: Readonly<Record<string, string>>
   readonly settings: Settings
+  /** Where notices are sent; in no particular order. */
+  readonly sinks?: readonly SinkConfig[]
   readonly ports: Ports
   /** Hears of a mistake of our own: the process is to stop. */
   readonly onDefect: (error: unknown) => void
@@ -77,14 +82,22 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
   return { url, opened, stop: () => (stopped ??= stop()) }
 }
 
-const open = async ({ store: at, ports, settings, onLost }: ServerConfig): Promise<Opened> => {
+const open = async ({
+  store: at,
+  ports,
+  settings,
+  sinks: configs = [],
+  onLost,
+}: ServerConfig): Promise<Opened> => {
+  const sinks = await makeSinks(configs, ports, systemOutgoing(), settings.deliveryTimeoutMs)
+
   if ('file' in at) {
     makeFolder(at.file)
-    return openOnSqlite({ file: at.file, ports, settings, onLost })
+    return openOnSqlite({ file: at.file, ports, settings, sinks, onLost })
   }
   // a server on a file never loads what speaks to PostgreSQL
   const { addressOf, openOnPostgres } = await import('./open-postgres.ts')
-  return openOnPostgres({ ...addressOf(at), ports, settings })
+  return openOnPostgres({ ...addressOf(at), ports, settings, sinks })
 }
 
 /** Brings a store to the newest schema; a file is refused while somebody owns it. */

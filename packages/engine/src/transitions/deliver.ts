@@ -57,12 +57,14 @@ export function* claimDeliveries(
   const claimed = rows.flatMap((row) => {
     const notice = byId.get(noticeId(row))
     const { id, claim, refusals, lapses } = row
-    return notice ? [{ id, claim, refusals, lapses, message: messageOf(notice) }] : []
+    return notice
+      ? [{ id, claim, refusals, lapses, message: messageOf(notice, refusals + lapses > 0) }]
+      : []
   })
   return { claimed, void: annulled.length }
 }
 
-const messageOf = (row: ToldRow): Message => ({
+const messageOf = (row: ToldRow, again: boolean): Message => ({
   id: noticeId(row),
   kind: row.kind,
   at: row.at,
@@ -76,6 +78,7 @@ const messageOf = (row: ToldRow): Message => ({
   workflow: row.workflow,
   owner: row.owner,
   key: row.key,
+  again,
 })
 
 /** What came of one that was claimed. `cut`: nobody knows, since its send was cut off. */
@@ -88,6 +91,8 @@ export type Came =
       /** When it is tried again. */
       readonly afterMs: number
     }
+  /** It is not for this sink. */
+  | { readonly how: 'void'; readonly note: string }
   | { readonly how: 'shed' | 'cut' }
 
 export interface Result extends Claim {
@@ -128,16 +133,20 @@ export function* recordDeliveries(
       ? [{ id, claim, cut: came.how === 'cut' ? (1 as const) : (0 as const) }]
       : [],
   )
-  const [taken, put, left] = yield* ask(
+  const annulled = results.flatMap(({ id, claim, came }) =>
+    came.how === 'void' ? [{ id, claim, note: came.note }] : [],
+  )
+  const [taken, put, left, never] = yield* ask(
     deliverClaimed(delivered),
     refuseClaimed(refused),
     shedClaimed(shed),
+    annulClaimed(annulled),
   )
-  const mine = new Set([...taken, ...put, ...left].map(({ id }) => id))
+  const mine = new Set([...taken, ...put, ...left, ...never].map(({ id }) => id))
   const missed = results.filter(({ id }) => !mine.has(id))
-  const notes = new Map(delivered.map(({ id, note }) => [id, note]))
+  const notes = new Map([...delivered, ...annulled].map(({ id, note }) => [id, note]))
   const [, now] = yield* finish(
-    receiptsFor(taken, ({ id }) => `delivered: ${notes.get(id) ?? ''}`),
+    receiptsFor([...taken, ...never], ({ id, state }) => `${state}: ${notes.get(id) ?? ''}`),
     deliveriesNow(missed.map(({ id }) => id)),
   )
   // one that was recorded under this very claim is a repeat, whose first answer got lost

@@ -20,6 +20,7 @@ export const run: Run = async ({ out, sources }) => {
     tokens: tokensOf(config),
     hookSecrets: config.hookSecrets,
     settings: config.settings,
+    sinks: config.sinks,
     ports,
     onDefect: exitOnDefect,
     onLost: exitWhenLost(out),
