@@ -1,9 +1,9 @@
 // `npm run bench`: ours and the bare-SQL limit side by side, each measurement in a process of its own, taken in turn so
 // that what else the machine does falls on both. `-- --quick`, `-- --json`, `-- --only P3,P4`, `-- --store postgres` (a
 // server of its own, with syncs on), `-- --dir <folder>` for files elsewhere: a disk that syncs slowly flatters us, a
-// memory disk shows what a run costs the processor.
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+// memory disk shows what a run costs the processor. `-- --store postgres --peers` measures other engines beside it.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -24,6 +24,8 @@ interface Figure {
   readonly size: number
   readonly quick: number
   readonly limit: boolean
+  /** How many other engines are given, where they are measured. */
+  readonly peers?: number
   /** On which databases; by default on both. */
   readonly on?: Store
   /** The bar: ours ÷ limit at least or at most, or a figure of ours at most unless it says at least. */
@@ -43,13 +45,13 @@ const atLeast = (value: number, on?: Store): Figure['bar'] => [
 
 // prettier-ignore
 export const figures: readonly Figure[] = [
-  { id: 'P1', what: 'start one by one, 20 callers', shown: rate, size: 20_000, quick: 6_000, limit: true, bar: atLeast(0.8, 'postgres') },
+  { id: 'P1', what: 'start one by one, 20 callers', shown: rate, size: 20_000, quick: 6_000, limit: true, peers: 4_000, bar: atLeast(0.8, 'postgres') },
   { id: 'P2', what: 'start in bulk, 500 a call', shown: rate, size: 50_000, quick: 20_000, limit: true, bar: atLeast(0.45, 'postgres') },
-  { id: 'P3', what: 'drain one-step runs', on: 'postgres', shown: rate, size: 40_000, quick: 15_000, limit: true, bar: atLeast(0.8) },
+  { id: 'P3', what: 'drain one-step runs', on: 'postgres', shown: rate, size: 40_000, quick: 15_000, limit: true, peers: 2_000, bar: atLeast(0.8) },
   { id: 'P6', what: 'drain one-step runs', on: 'sqlite', shown: rate, size: 40_000, quick: 15_000, limit: true, bar: atLeast(0.8) },
-  { id: 'P4', what: 'steps, many runs of 20', shown: rate, size: 40_000, quick: 10_000, limit: true, bar: atLeast(0.65, 'postgres') },
+  { id: 'P4', what: 'steps, many runs of 20', shown: rate, size: 40_000, quick: 10_000, limit: true, peers: 4_000, bar: atLeast(0.65, 'postgres') },
   { id: 'P4b', what: 'steps, one run alone', shown: rate, size: 1_000, quick: 400, limit: true, bar: atLeast(0.75) },
-  { id: 'P5', what: 'idle: start to body, start to result', shown: [{ of: 'p50', what: 'body p50', unit: 'ms' }, { of: 'p99', what: 'body p99', unit: 'ms' }, { of: 'result', what: 'result p50', unit: 'ms' }], size: 200, quick: 100, limit: true, bar: [{ of: 'p50', ratio: 'most', value: 1.15, on: 'postgres' }, { of: 'result', value: 10 }] },
+  { id: 'P5', what: 'idle: start to body, start to result', shown: [{ of: 'p50', what: 'body p50', unit: 'ms' }, { of: 'p99', what: 'body p99', unit: 'ms' }, { of: 'result', what: 'result p50', unit: 'ms' }], size: 200, quick: 100, limit: true, peers: 40, bar: [{ of: 'p50', ratio: 'most', value: 1.15, on: 'postgres' }, { of: 'result', value: 10 }] },
   { id: 'P7', what: 'ended runs that lie about', shown: [{ of: 'empty', what: 'drain of an empty store', unit: '/s' }, { of: 'grown', what: 'with them, times that', unit: '' }, { of: 'open', what: 'beside an open transaction, times that', unit: '' }, { of: 'blocked', what: 'behind 5,000 blocked runs, times that', unit: '' }, { of: 'emptyClaim', what: 'claim of 10, empty, p99', unit: 'ms' }, { of: 'claim', what: 'claim of 10, p99', unit: 'ms' }], size: 1_000_000, quick: 100_000, limit: false, bar: [{ of: 'grown', at: 'least', value: 0.9 }, { of: 'open', at: 'least', value: 0.9, on: 'postgres' }, { of: 'blocked', at: 'least', value: 0.9 }, { of: 'claim', value: 20 }] },
   { id: 'P8', what: 'lists among many ended runs, p95', shown: [{ of: 'page', what: 'a page', unit: 'ms' }, { of: 'workflow', what: 'of a workflow', unit: 'ms' }, { of: 'owner', what: 'of an owner', unit: 'ms' }, { of: 'failed', what: 'failed ones of a workflow', unit: 'ms' }, { of: 'text', what: 'a text among the failed', unit: 'ms' }, { of: 'counts', what: 'counts', unit: 'ms' }], size: 1_000_000, quick: 100_000, limit: false, bar: ['page', 'workflow', 'owner', 'failed', 'text', 'counts'].map((of) => ({ of, value: 200 })) },
   { id: 'P9', on: 'sqlite', what: 'hold runs that wait on I/O', shown: [{ of: 'kB', what: 'memory a run', unit: 'kB' }, { of: 'worst', what: 'longest gap of renewals', unit: 'ms' }], size: 10_000, quick: 10_000, limit: false, bar: [{ of: 'kB', value: 25 }, { of: 'worst', value: 11_000 }] },
@@ -141,6 +143,70 @@ export const table = (rows: readonly Row[]): string => {
   return all.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
+const peersFolder = path.join(root, 'packages/engine/bench/peers')
+const peerNames = readdirSync(peersFolder)
+  .filter((file) => file.endsWith('.mjs') && file !== 'measure.mjs')
+  .map((file) => path.parse(file).name)
+
+export interface Beside {
+  readonly id: string
+  readonly what: string
+  readonly unit: string
+  readonly ours: Spread
+  /** By name; null where it has no such thing. */
+  readonly peers: Readonly<Record<string, Spread | null>>
+}
+
+export const besideOf = (
+  figure: Figure,
+  ours: readonly Figures[],
+  peers: Readonly<Record<string, readonly (Figures | null)[]>>,
+): Beside[] =>
+  figure.shown.map(({ of, what, unit }) => ({
+    id: figure.id,
+    what: what === '' ? figure.what : `${figure.what}: ${what}`,
+    unit,
+    ours: spread(ours.map((each) => each[of] ?? Number.NaN)),
+    peers: Object.fromEntries(
+      Object.entries(peers).map(([name, all]) => {
+        const values = all.flatMap((each) => each?.[of] ?? [])
+        return [name, values.length === 0 ? null : spread(values)]
+      }),
+    ),
+  }))
+
+export const besideTable = (rows: readonly Beside[], names: readonly string[]): string => {
+  const cell = (row: Beside, of: Spread | null | undefined): string => {
+    if (!of) return '–'
+    const times = row.unit === '/s' ? row.ours.median / of.median : of.median / row.ours.median
+    return `${shown(of)} ${row.unit}, ${times.toFixed(1)} ×`
+  }
+  const head = ['', 'figure', 'ours', ...names.map((name) => `${name}, we do better by`)]
+  const lines = rows.map((row) => [
+    row.id,
+    row.what,
+    `${shown(row.ours)} ${row.unit}`,
+    ...names.map((name) => cell(row, row.peers[name])),
+  ])
+  return [head, head.map(() => '---'), ...lines]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n')
+}
+
+/** Measures another engine once; null where it has no such thing. */
+const measurePeer = async (
+  name: string,
+  { id }: Figure,
+  size: number,
+  server: Server,
+): Promise<Figures | null> => {
+  const url = await freshDatabase(server, 'bench')
+  const args = [path.join(peersFolder, 'measure.mjs'), name, id, String(size), url]
+  const done = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1 << 24 })
+  if (done.status !== 0) throw new Error(`${name} ${id} failed:\n${done.stderr}`)
+  return JSON.parse(done.stdout.trim().split('\n').at(-1) ?? '') as Figures | null
+}
+
 /** Measures once, in a folder or a database that is there for it alone. */
 const measure = async (
   bundle: string,
@@ -188,8 +254,13 @@ const main = async (): Promise<void> => {
       times: { type: 'string' },
       dir: { type: 'string', default: tmpdir() },
       store: { type: 'string', default: 'sqlite' },
+      peers: { type: 'boolean', default: false },
     },
   })
+  if (values.peers && values.store !== 'postgres')
+    throw new Error('other engines are measured on PostgreSQL: `--store postgres --peers`')
+  if (values.peers && !existsSync(path.join(peersFolder, 'node_modules')))
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: peersFolder, stdio: 'inherit' })
   if (values.store !== 'sqlite' && values.store !== 'postgres')
     throw new Error(`there is no store ${values.store}; sqlite or postgres`)
   const { store } = values
@@ -216,7 +287,9 @@ const main = async (): Promise<void> => {
     logLevel: 'error',
   })
   const rows: Row[] = []
+  const beside: Beside[] = []
   for (const figure of figures) {
+    if (values.peers && figure.peers === undefined) continue
     if ((only && !only.includes(figure.id)) || (figure.on ?? store) !== store) continue
     const times = Number(
       values.times ?? (figure.limit ? (values.quick ? 3 : 5) : values.quick ? 1 : 3),
@@ -234,6 +307,19 @@ const main = async (): Promise<void> => {
       continue
     }
     rows.push(...rowsOf(figure, pairs, store))
+    if (values.peers && server && figure.peers !== undefined) {
+      const peers: Record<string, (Figures | null)[]> = {}
+      for (let i = 0; i < times; i++)
+        for (const name of peerNames)
+          (peers[name] ??= []).push(await measurePeer(name, figure, figure.peers, server))
+      beside.push(
+        ...besideOf(
+          figure,
+          pairs.map(({ ours }) => ours),
+          peers,
+        ),
+      )
+    }
     if (!values.json) console.error(`${figure.id} ${figure.what}: done`)
   }
   await server?.stop()
@@ -248,7 +334,11 @@ const main = async (): Promise<void> => {
     : `better-sqlite3 ${version('better-sqlite3')}; WAL, synchronous=FULL`
   const settings = `Node ${process.versions.node}, ${database}; ${cpus().length} cores; 200 slots; ${values.quick ? 'quick sizes' : 'full sizes'}; median (least–most)`
   console.log(
-    values.json ? JSON.stringify({ settings, rows }, null, 2) : `${table(rows)}\n\n${settings}`,
+    values.json
+      ? JSON.stringify({ settings, rows, beside }, null, 2)
+      : [table(rows), ...(values.peers ? [besideTable(beside, peerNames)] : []), settings].join(
+          '\n\n',
+        ),
   )
 }
 
