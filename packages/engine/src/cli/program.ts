@@ -15,7 +15,7 @@ interface Around {
 
 /** Flags that are settings, by the names that they have in the configuration. */
 const SETTINGS = [
-  'config', 'file', 'database', 'url', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs',
+  'config', 'file', 'database', 'url', 'via', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs',
 ] // prettier-ignore
 
 const KILL_LIMIT = 'when the supervisor kills it after its signal; it must have time to stop'
@@ -117,6 +117,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
       () => import('./commands/work.ts'),
     ),
   )
+    .option('--via <way>', 'http (long polling), or websocket (work is offered to it)')
     .option('--slots <count>', 'runs at once')
     .option('--queues <names>', 'queues to claim from (default: each workflow’s own)')
     .option('--labels <names>', 'labels that this executor has')

@@ -1,14 +1,8 @@
 // The executor port over HTTP: what an executor in another process calls. Writes are grouped while a request is in flight;
 // what the network does is a fault, and only a server of ours can refuse anything.
-import { batcher, ItemError } from '../kernel/batcher.ts'
-import type { Batcher } from '../kernel/batcher.ts'
-import type { ErrorCode, FaultCode, RefusalCode } from '../kernel/codes.ts'
-import { codes } from '../kernel/codes.ts'
-import { errorOf, Fault, LeaseholdError } from '../kernel/errors.ts'
-import type { Refusal } from '../kernel/outcome.ts'
+import { errorOf } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type {
-  AttemptWrite,
   ClaimAnswer,
   CloseAnswer,
   Entry,
@@ -16,13 +10,12 @@ import type {
   RegisterAnswer,
   RenewAnswer,
   Told,
-  WriteAnswer,
 } from '../model/work.ts'
-import type { AnswerOf } from '../protocol/route.ts'
-import type { Routes } from '../protocol/routes.ts'
 import type { Fetch, Peer } from './call.ts'
 import { call, JsonText } from './call.ts'
 import { follow } from './follow.ts'
+import { groupedWrites } from './grouped-writes.ts'
+import { refusalOf, thrown } from './judged.ts'
 
 export interface HttpPortOptions {
   readonly url: string
@@ -35,18 +28,6 @@ export interface HttpPortOptions {
 const LONGEST_CLAIM_MS = 20_000
 const CLAIM_SLACK_MS = 10_000
 const HOT_TIMEOUT_MS = 10_000
-/** Writes of one request, by size of their text. */
-const REQUEST_MAX = 8 * 1024 ** 2
-
-/** Codes that say nothing of the run or the session: the same request may be answered another time. */
-const NOT_JUDGED: readonly ErrorCode[] = [
-  'draining',
-  'unauthorized',
-  'not_allowed',
-  'forbidden_origin',
-  'internal_error',
-]
-
 export const httpExecutorPort = ({
   url,
   token = null,
@@ -54,36 +35,12 @@ export const httpExecutorPort = ({
   ports: { timers, random, log },
 }: HttpPortOptions): ExecutorPort => {
   const peer: Peer = { url, token, actor: null, fetch: fetcher, timers }
-  const writers = new Map<string, Batcher<AttemptWrite, WriteAnswer>>()
-
-  const writerOf = (session: string): Batcher<AttemptWrite, WriteAnswer> => {
-    const found = writers.get(session)
-    if (found) return found
-    const made = batcher<AttemptWrite, WriteAnswer>(timers, async (writes) => {
-      const answers: (WriteAnswer | ItemError)[] = []
-      for (const part of parts(writes.map((each) => JSON.stringify(each))))
-        answers.push(...(await send(session, part)))
-      return answers
-    })
-    writers.set(session, made)
-    return made
-  }
-
-  const send = async (
-    session: string,
-    texts: readonly string[],
-  ): Promise<(WriteAnswer | ItemError)[]> => {
+  const writes = groupedWrites(timers, async (session, texts) => {
     const body = new JsonText(
       `{"session":${JSON.stringify(session)},"writes":[${texts.join(',')}]}`,
     )
-    try {
-      const { answers } = await call(peer, 'write', { body, timeoutMs: HOT_TIMEOUT_MS })
-      return texts.map((_text, i) => writeAnswerOf(answers[i]))
-    } catch (error) {
-      const refusal = refusalOf(error)
-      return texts.map(() => refusal ?? new ItemError(faultOf(error)))
-    }
-  }
+    return (await call(peer, 'write', { body, timeoutMs: HOT_TIMEOUT_MS })).answers
+  })
 
   return {
     async register(request) {
@@ -121,7 +78,7 @@ export const httpExecutorPort = ({
       }
     },
 
-    write: (session, write) => writerOf(session).add(write),
+    write: (session, write) => writes.add(session, write),
 
     async renew(request) {
       try {
@@ -135,7 +92,7 @@ export const httpExecutorPort = ({
     async close(request) {
       try {
         const answer = await call(peer, 'close', { body: request, timeoutMs: HOT_TIMEOUT_MS })
-        writers.delete(request.session)
+        writes.forget(request.session)
         return answer as unknown as CloseAnswer
       } catch (error) {
         return refusalOf(error) ?? thrown(error)
@@ -164,57 +121,4 @@ export const httpExecutorPort = ({
       return () => over.abort()
     },
   }
-}
-
-/** Texts in order, in groups that each fit a request. */
-const parts = (texts: readonly string[]): string[][] => {
-  const out: string[][] = []
-  let bytes = Number.POSITIVE_INFINITY
-  for (const text of texts) {
-    bytes += text.length
-    if (bytes > REQUEST_MAX) {
-      out.push([])
-      bytes = text.length
-    }
-    out.at(-1)?.push(text)
-  }
-  return out
-}
-
-type ItemAnswer = AnswerOf<Routes['write']>['answers'][number]
-
-const writeAnswerOf = (answer: ItemAnswer | undefined): WriteAnswer | ItemError => {
-  if (answer === undefined)
-    return new ItemError(new Fault('unknown_outcome', 'the server answered fewer writes than sent'))
-  if (answer.ok === true) return answer as unknown as WriteAnswer
-  const { code, message, detail, fault } = answer
-  if (fault === true || !isRefusal(code))
-    return new ItemError(new Fault(isFault(code) ? code : 'unknown_outcome', message, { detail }))
-  return { ok: false, code, message, detail }
-}
-
-const kindOf = (code: string): string | undefined =>
-  Object.hasOwn(codes, code) ? codes[code as ErrorCode].kind : undefined
-const isRefusal = (code: string): code is RefusalCode => kindOf(code) === 'refusal'
-const isFault = (code: string): code is FaultCode => kindOf(code) === 'fault'
-
-/** What the server judged, as the value that the port answers; undefined for everything else. */
-const refusalOf = (
-  error: unknown,
-  notJudged: readonly ErrorCode[] = NOT_JUDGED,
-): Refusal | undefined =>
-  error instanceof LeaseholdError && isRefusal(error.code) && !notJudged.includes(error.code)
-    ? { ok: false, code: error.code, message: error.message, detail: error.detail }
-    : undefined
-
-const faultOf = (error: unknown): unknown =>
-  error instanceof LeaseholdError && !(error instanceof Fault)
-    ? new Fault('peer_unreachable', error.message, {
-        cause: error,
-        detail: { ...error.detail, code: error.code },
-      })
-    : error
-
-const thrown = (error: unknown): never => {
-  throw faultOf(error)
 }

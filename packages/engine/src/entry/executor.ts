@@ -1,10 +1,10 @@
-// `leasehold/executor`: drives runs in a process of its own, over HTTP.
+// `leasehold/executor`: drives runs in a process of its own, over HTTP or a WebSocket.
 import type { ExecutorOptions, Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
 import { httpRenewals } from '../executor/renewal-thread.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
 import { systemProcesses } from '../executor/system-processes.ts'
-import { httpExecutorPort } from '../client/executor-port.ts'
+import { executorPorts } from '../client/executor-ports.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
 import { systemPorts } from '../kernel/ports.ts'
@@ -16,6 +16,8 @@ export interface RemoteExecutorOptions extends Omit<
   /** The server's root, such as `http://127.0.0.1:7400`. */
   readonly url: string
   readonly token?: string
+  /** How it reaches the server: by long polling, or over a WebSocket on which work is offered. Default `http`. */
+  readonly via?: 'http' | 'websocket'
   /** Default: silent. */
   readonly log?: Log
   /** The module that exports `workflows`, as a path or URL: processes of isolated ones load it. */
@@ -28,6 +30,7 @@ export interface RemoteExecutorOptions extends Omit<
 export const remoteExecutor = ({
   url,
   token,
+  via = 'http',
   log = noLog,
   module,
   stallLimitMs,
@@ -40,7 +43,7 @@ export const remoteExecutor = ({
     ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
     ...(module === undefined ? {} : { processes: systemProcesses({ module, env: process.env }) }),
     ...options,
-    port: httpExecutorPort({ url, token: token ?? null, ports }),
+    port: executorPorts[via]({ url, token: token ?? null, ports }),
     ports,
     renewals: httpRenewals({ url, ...(token === undefined ? {} : { token }) }, stallLimitMs),
   })

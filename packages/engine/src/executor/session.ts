@@ -52,7 +52,14 @@ export const register = async (core: Core): Promise<Session> => {
         }
       },
     }),
-    unlisten: port.listen(id, (told) => pass(core, told)),
+    unlisten: port.listen(
+      id,
+      (told) => pass(core, told),
+      (why) => {
+        log.warn('session.lost', { session: id, message: why })
+        void loseSession(core, made, why)
+      },
+    ),
     lastSent: sent,
     lastRenewalAt: null,
     claimNo: 0,

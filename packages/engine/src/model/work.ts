@@ -268,7 +268,12 @@ export interface ExecutorPort {
   renew(request: RenewRequest): Promise<RenewAnswer>
   close(request: CloseRequest): Promise<CloseAnswer>
   /** Calls `tell` whenever the engine pushes a directive to this session; returns a function that ends it. */
-  listen(session: string, tell: (told: Told) => void): () => void
+  listen(
+    session: string,
+    tell: (told: Told) => void,
+    /** Hears that the engine has ended the session, where a connection says so before a call would. */
+    ended?: (why: string) => void,
+  ): () => void
 }
 
 /** A digest over (run, attempt) that two sides compare: order does not matter. */

@@ -1,23 +1,14 @@
 // Answers to executors: the executor port, over HTTP.
-import { LeaseholdError } from '../kernel/errors.ts'
-import { codes } from '../kernel/codes.ts'
 import { refuse } from '../kernel/outcome.ts'
-import type {
-  ClaimRequest,
-  RegisterRequest,
-  RenewRequest,
-  Told,
-  WriteAnswer,
-} from '../model/work.ts'
-import { attemptWrite } from '../protocol/executor-shapes.ts'
+import type { ClaimRequest, RegisterRequest, RenewRequest, Told } from '../model/work.ts'
 import type { executorRoutes } from '../protocol/executor-routes.ts'
 import type { Message } from '../protocol/sse.ts'
 import { endOnEvidence } from '../transitions/end-session.ts'
 import { ask } from '../store/sql.ts'
-import { directivesOf } from '../store/tables/runs.ts'
 import { sessionById } from '../store/tables/sessions.ts'
 import type { AnswersTo, Shared } from './answers.ts'
-import { faultsOf, invalid } from './faults.ts'
+import { standingDirectives } from './standing-directives.ts'
+import { writeEach } from './write-each.ts'
 
 /** Proxies cut what is silent for longer. */
 const LONGEST_CLAIM_MS = 20_000
@@ -40,12 +31,7 @@ export const executorAnswers = ({
     },
 
     async write({ body }) {
-      const answers = body.writes.map(async (each, at) => {
-        const read = attemptWrite.safeParse(each)
-        if (!read.success) return invalid(faultsOf(read.error, `$.writes[${at}]`), 'write')
-        return port.write(body.session, read.data).then(shown, itemProblemOf)
-      })
-      return { answers: await Promise.all(answers) }
+      return { answers: await writeEach(port, body.session, body.writes) }
     },
 
     async renew({ body }) {
@@ -91,16 +77,7 @@ export const executorAnswers = ({
         mine.signal.addEventListener('abort', leave, { once: true })
         try {
           // what was told while nobody listened stands on the rows
-          const standing = await engine.read(function* () {
-            return (yield* ask(directivesOf(session)))[0]
-          })
-          for (const run of standing)
-            waiting.push({
-              run: run.id,
-              attempt: run.attempt,
-              directive: run.status === 'canceling' ? 'cancel' : 'pause',
-              note: run.note,
-            })
+          waiting.push(...(await standingDirectives(engine, session)))
           while (!signal.aborted && !mine.signal.aborted) {
             const next = waiting.shift()
             if (next) yield { event: 'told', id: null, data: next }
@@ -117,19 +94,5 @@ export const executorAnswers = ({
         }
       })
     },
-  }
-}
-
-const shown = (answer: WriteAnswer) => ({ ...answer })
-
-/** A fault of one write is answered beside the answers of the others. */
-const itemProblemOf = (error: unknown) => {
-  if (!(error instanceof LeaseholdError)) throw error
-  return {
-    ok: false as const,
-    code: error.code,
-    message: error.message,
-    detail: error.detail,
-    fault: codes[error.code].kind === 'fault',
   }
 }

@@ -5,10 +5,9 @@ import { refuse } from '../kernel/outcome.ts'
 import { mustFit } from '../model/start.ts'
 import type {
   AttemptWrite,
-  ClaimAnswer,
-  ClaimRequest,
   ExecutorPort,
   RegisterAnswer,
+  RegisterRequest,
   RenewAnswer,
   RenewRequest,
   WriteAnswer,
@@ -18,19 +17,20 @@ import { attemptWrite } from '../protocol/executor-shapes.ts'
 import { ask } from '../store/sql.ts'
 import { heldHere, stepsAfter } from '../store/tables/journal.ts'
 import { anyQueued, heldBy } from '../store/tables/runs.ts'
-import { liveSessions } from '../store/tables/sessions.ts'
-import type { Claimed } from '../transitions/claim.ts'
-import { claim, entryOf } from '../transitions/claim.ts'
+import { entryOf } from '../transitions/claim.ts'
 import { closeSession } from '../transitions/end-session.ts'
 import { endAttempts } from '../transitions/end-attempts.ts'
 import { unpark } from '../transitions/park.ts'
 import { register } from '../transitions/register.ts'
+import { makeClaiming } from './claiming.ts'
 import type { Engine } from './engine.ts'
 import { faultsOf, invalid } from './faults.ts'
-import type { LanePlace } from './lanes.ts'
+import type { Offers } from './offers.ts'
+import { makeOffers } from './offers.ts'
 import { renewOn } from './renewer.ts'
+import { makeServed } from './served.ts'
 import type { Serves } from '../queries/lines.ts'
-import { parseLane, servedLanes, serves, servesOf } from '../queries/lines.ts'
+import { parseLane, servedLanes, serves } from '../queries/lines.ts'
 
 const JOURNAL_PAGE = 2_000
 
@@ -46,24 +46,20 @@ export interface DirectPort extends ExecutorPort {
   renewed(request: RenewRequest, answer: RenewAnswer): RenewAnswer
 }
 
-export const executorPort = (engine: Engine, options: PortOptions): DirectPort => {
+/** What a server speaks to: beside the port, what it offers to sessions that wait for it. */
+export interface OfferingPort extends DirectPort {
+  readonly offers: Offers
+}
+
+export const executorPort = (engine: Engine, options: PortOptions): OfferingPort => {
   const { settings, hub, lanes, ports } = engine
-  const known = new Map<string, Serves>()
+  const served = makeServed(engine)
+  const claiming = makeClaiming(engine, served)
   /** Sessions whose digest differed: their next renewal is to bring the list. A hint, lost with this process. */
   const differs = new Set<string>()
 
-  const servesFor = async (session: string): Promise<Serves | undefined> => {
-    const kept = known.get(session)
-    if (kept) return kept
-    const all = await engine.read(function* () {
-      return (yield* ask(liveSessions()))[0]
-    })
-    for (const row of all) known.set(row.id, servesOf(row))
-    return known.get(session)
-  }
-
   const forget = (session: string): void => {
-    known.delete(session)
+    served.forget(session)
     differs.delete(session)
   }
 
@@ -131,7 +127,7 @@ export const executorPort = (engine: Engine, options: PortOptions): DirectPort =
 
   /** Whether a run of these workflows waits for a slot of this session. */
   const othersWait = async (session: string, workflows: readonly string[]): Promise<boolean> => {
-    const what = await servesFor(session)
+    const what = await served.of(session)
     if (!what) return false
     const mine = lanes
       .served(session, what)
@@ -159,12 +155,8 @@ export const executorPort = (engine: Engine, options: PortOptions): DirectPort =
 
   return {
     async register(request): Promise<RegisterAnswer> {
-      if (request.protocol !== PROTOCOL_VERSION)
-        return refuse(
-          'incompatible_protocol',
-          `the executor (build ${request.build}) speaks protocol ${request.protocol}, this server ${PROTOCOL_VERSION}; upgrade the ${request.protocol < PROTOCOL_VERSION ? 'executor' : 'server'}`,
-          { executor: request.protocol, server: PROTOCOL_VERSION },
-        )
+      const incompatible = incompatibleProtocol(request)
+      if (incompatible) return incompatible
       for (const definition of request.definitions) mustFit(definition)
       const what: Serves = {
         queues: request.queues,
@@ -205,7 +197,7 @@ export const executorPort = (engine: Engine, options: PortOptions): DirectPort =
           sentence: `${workflow} version ${version} was registered with other ${Object.keys(changed).join(', ')} than it had; from now on this one holds, also for executors that announced the earlier one. Raise the version to keep both`,
         })
       await engine.reload()
-      known.set(request.session, what)
+      served.put(request.session, what)
       await unparkServed(engine, what)
       return {
         ok: true,
@@ -225,49 +217,8 @@ export const executorPort = (engine: Engine, options: PortOptions): DirectPort =
       }
     },
 
-    async claim(request, signal): Promise<ClaimAnswer> {
-      const what = await servesFor(request.session)
-      if (!what)
-        return refuse(
-          'session_ended',
-          `there is no live session ${request.session}; register anew`,
-          { session: request.session },
-        )
-      const asked = await laneWithWork(engine, request, what, signal)
-      const serves = lanes.served(request.session, what)
-      const open = request.only
-        ? serves.filter((lane) => request.only?.includes(parseLane(lane).workflow))
-        : serves
-      let answer: Claimed | Refusal
-      try {
-        answer = await engine.store.run((tx) =>
-          claim(tx, { ...request, serves, open, lanes: asked }, settings),
-        )
-      } catch (error) {
-        passOn(engine, asked)
-        throw error
-      }
-      if (!answer.ok) {
-        passOn(engine, asked)
-        if (answer.code === 'session_ended') forget(request.session)
-        return answer
-      }
-      engine.follow(answer.follow)
-      if (!answer.repeated)
-        lanes.found(
-          { asked, session: request.session, except: request.except, most: request.most },
-          { taken: answer.taken, count: answer.runs.length, withheld: answer.withheld },
-        )
-      passOn(engine, asked)
-      for (const run of answer.runs) hub.changed(run.run)
-      return {
-        ok: true,
-        claim: request.claim,
-        runs: answer.runs,
-        now: ports.time.now(),
-        leaseUntil: answer.leaseUntil,
-      }
-    },
+    claim: (request, signal) => claiming.claim(request, signal),
+    offers: makeOffers(engine, served, claiming),
 
     async journal(session, run, after) {
       const [held, rows] = await engine.read(function* () {
@@ -316,51 +267,15 @@ const unparkServed = async (engine: Engine, what: Serves): Promise<void> => {
   }
 }
 
-/** How many of those who wait are let look into a lane at a time, beside those who come by themselves. */
-const AT_ONCE = 4
-
-/** What a claim has left in a lane, or did not come to look for, is for others who wait. */
-const passOn = ({ lanes, hub }: Engine, asked: readonly LanePlace[]): void => {
-  lanes.looked(asked)
-  for (const { lane } of asked)
-    while (lanes.mayHold(lane) && lanes.looking(lane) < AT_ONCE) if (!hub.lane(lane)) break
-}
-
-/** Waits until a lane that the session serves may hold something, or the time is over. */
-const laneWithWork = (
-  engine: Engine,
-  request: ClaimRequest,
-  what: Serves,
-  signal: AbortSignal | undefined,
-): Promise<LanePlace[]> => {
-  const look = (): LanePlace[] =>
-    engine.lanes
-      .look(request.session, what, request.except)
-      .filter(({ lane }) => !request.only || request.only.includes(parseLane(lane).workflow))
-  const takeUp = (places: LanePlace[]): LanePlace[] => {
-    engine.lanes.looks(places)
-    return places
-  }
-  const found = look()
-  if (found.length > 0 || request.waitMs <= 0 || signal?.aborted === true)
-    return Promise.resolve(takeUp(found))
-  return new Promise((resolve) => {
-    const done = (lanes: LanePlace[]): void => {
-      cancel()
-      stop()
-      signal?.removeEventListener('abort', onAbort)
-      resolve(takeUp(lanes))
-    }
-    const onAbort = (): void => done([])
-    const stop = engine.hub.onLane((woken) => {
-      // those who look now pass on what they leave
-      if (engine.lanes.looking(woken) >= AT_ONCE) return true
-      const now = look()
-      const mine = now.some(({ lane }) => lane === woken)
-      if (mine) done(now)
-      return mine
-    })
-    const cancel = engine.ports.timers.after(request.waitMs, () => done(look()))
-    signal?.addEventListener('abort', onAbort, { once: true })
-  })
-}
+/** Null where this server can talk to such an executor. */
+export const incompatibleProtocol = ({
+  protocol,
+  build,
+}: Pick<RegisterRequest, 'protocol' | 'build'>): Refusal | null =>
+  protocol === PROTOCOL_VERSION
+    ? null
+    : refuse(
+        'incompatible_protocol',
+        `the executor (build ${build}) speaks protocol ${protocol}, this server ${PROTOCOL_VERSION}; upgrade the ${protocol < PROTOCOL_VERSION ? 'executor' : 'server'}`,
+        { executor: protocol, server: PROTOCOL_VERSION },
+      )

@@ -13,6 +13,8 @@ import { openApi } from '../protocol/openapi.ts'
 import { PROBLEM_TYPE, problemOf } from '../protocol/problem.ts'
 import type { Route } from '../protocol/route.ts'
 import type { RouteName } from '../protocol/routes.ts'
+import type { Socket } from '../protocol/socket.ts'
+import { SOCKET_PATH } from '../protocol/socket.ts'
 import { ACTOR_HEADER, KEY_HEADER, REPLAYED_HEADER, routes } from '../protocol/routes.ts'
 import { executorAnswers } from './answer-executors.ts'
 import { operationsAnswers } from './answer-operations.ts'
@@ -25,6 +27,7 @@ import { doOnce } from './commands.ts'
 import type { Engine } from './engine.ts'
 import { eventStream } from './event-stream.ts'
 import { executorPort } from './executor-port.ts'
+import { executorSockets } from './executor-sockets.ts'
 import { faultsOf, invalid } from './faults.ts'
 import type { PathFault } from './faults.ts'
 import type { Token } from './gate.ts'
@@ -43,10 +46,18 @@ export interface HandlerOptions {
   readonly reapSoon?: () => void
   /** Hears of mistakes of our own, after they were answered. */
   readonly onDefect?: (error: unknown) => void
+  /** How often an executor over WebSocket is asked whether it is there. Default 5 s. */
+  readonly pulseMs?: number
 }
 
 export interface Handler {
   fetch(request: Request): Promise<Response>
+  /** Null where a WebSocket may be opened; else what to answer instead. */
+  mayConnect(request: Request): Response | null
+  /** Serves an executor on a socket that was opened. */
+  connect(socket: Socket): void
+  /** Ends every such socket here and now. */
+  cut(): void
   /** From now on everything but health is refused as `draining`; what is in flight goes on. */
   drain(): void
   /** Ends what waits: long polls answer, streams end. */
@@ -67,13 +78,21 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
   const enter = gate(options.tokens ?? [])
   let draining = false
   let inFlight = 0
+  const port = executorPort(engine, { process: 'remote', embedded: false })
+  const sockets = executorSockets({
+    engine,
+    port,
+    draining: () => draining,
+    onDefect: (error) => options.onDefect?.(error),
+    ...(options.pulseMs === undefined ? {} : { pulseMs: options.pulseMs }),
+  })
   const shared: Shared = {
     engine,
-    port: executorPort(engine, { process: 'remote', embedded: false }),
+    port,
     checkInput: inputCheck(ports.log),
     secrets: new Map(Object.entries(options.hookSecrets ?? {})),
     reapSoon: options.reapSoon ?? (() => undefined),
-    health: { draining: () => draining, inFlight: () => inFlight },
+    health: { draining: () => draining, inFlight: () => inFlight + sockets.inFlight },
   }
   const answers: AnswersTo<RouteName> = {
     ...runAnswers(shared),
@@ -194,6 +213,14 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       guarded(() => respond(name, c.req.raw, c.req.param() as Record<string, string>)),
     )
   }
+  app.get(SOCKET_PATH, (c) =>
+    guarded(async () =>
+      problemResponse(
+        enter(c.req.raw, 'executor') ??
+          refuse('invalid_request', 'executors speak here over a WebSocket; ask for an upgrade'),
+      ),
+    ),
+  )
   app.get('/', (c) => guarded(() => dashboard(c.req.raw)))
   app.get('/openapi.json', (c) =>
     guarded(async () => {
@@ -234,9 +261,22 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     drain() {
       draining = true
     },
-    stop: () => stopping.abort(),
+    stop() {
+      stopping.abort()
+      sockets.stop()
+    },
+    mayConnect(request) {
+      if (new URL(request.url).pathname !== SOCKET_PATH)
+        return problemResponse(
+          refuse('unknown_route', `a WebSocket is opened at ${SOCKET_PATH}, and nowhere else`),
+        )
+      const no = refused(request, { role: 'executor' })
+      return no && problemResponse(no)
+    },
+    connect: (socket) => sockets.connect(socket),
+    cut: () => sockets.cut(),
     get inFlight() {
-      return inFlight
+      return inFlight + sockets.inFlight
     },
   }
 }

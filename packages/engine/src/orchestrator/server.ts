@@ -8,6 +8,7 @@ import type { Engine } from './engine.ts'
 import { isLoopback } from './gate.ts'
 import type { Handler, HandlerOptions } from './handler.ts'
 import { makeHandler } from './handler.ts'
+import { upgradeSockets } from './upgrade-sockets.ts'
 
 export interface ServerOptions extends HandlerOptions {
   /** 0 takes a free one. Default 7400. */
@@ -49,6 +50,7 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
     fetch: handler.fetch,
     overrideGlobalObjects: false,
   }) as Server
+  upgradeSockets(server, handler)
   server.requestTimeout = 120_000
   server.headersTimeout = 30_000
   server.keepAliveTimeout = 30_000
@@ -76,7 +78,9 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
     const { timers } = engine.ports
     const over = new AbortController()
     const late = sleep(timers, graceMs, over.signal).then((how) => {
-      if (how === 'slept') server.closeAllConnections()
+      if (how !== 'slept') return
+      server.closeAllConnections()
+      handler.cut()
     })
     // a connection that is kept open is let go as soon as its last answer has been sent
     const idle = async (): Promise<void> => {

@@ -8,7 +8,7 @@ import type { ClaimedRun, Entry, EntryKind } from '../model/work.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { ClaimRow } from '../store/move.ts'
-import { claimStatements, heldUnderClaim } from '../store/move.ts'
+import { claimNamedRuns, claimStatements, heldUnderClaim } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish, within } from '../store/sql.ts'
 import type { StepRow } from '../store/tables/journal.ts'
@@ -32,6 +32,8 @@ export interface ClaimCommand {
     readonly lane: string
     readonly from: { readonly rank: number; readonly id: string }
   }[]
+  /** Exactly these runs, as they were offered, and none from the lanes. */
+  readonly runs?: readonly string[]
 }
 
 export interface Claimed {
@@ -49,8 +51,6 @@ export interface Claimed {
   readonly withheld: ReadonlySet<string> | 'all'
   readonly follow: Follow
 }
-
-const SUSPECT_DUE_MS = 60_000
 
 export function* claim(
   tx: Tx,
@@ -101,22 +101,15 @@ export function* claim(
     }
   }
   // due is judged here, by the store's clock, and not only by the loop that looks each second
-  const follow = due.length === 0 ? nothing() : (yield* within(wake(tx))).follow
-  const perLane = lanesWith(command, follow).flatMap(({ lane, from }) =>
-    claimStatements({
-      session: command.session,
-      claim: command.claim,
-      lane,
-      from,
-      most: command.most,
-      serves: command.serves,
-      suspectMs: SUSPECT_DUE_MS,
-      except: command.except,
-    }),
-  )
+  const named = command.runs !== undefined
+  const follow = named || due.length === 0 ? nothing() : (yield* within(wake(tx))).follow
+  const lanes = named ? [] : lanesWith(command, follow)
+  const perLane = command.runs
+    ? [claimNamedRuns({ ...command, runs: command.runs })]
+    : lanes.flatMap(({ lane, from }) => claimStatements({ ...command, lane, from }))
   const [steps, waits, ...claimed] = yield* claimAnd(command, settings, perLane)
   const taken = new Map<string, { rank: number; id: string; tags: number[] }>()
-  lanesWith(command, follow).forEach(({ lane }, i) => {
+  lanes.forEach(({ lane }, i) => {
     for (const row of [...(claimed[2 * i] ?? []), ...(claimed[2 * i + 1] ?? [])]) {
       const last = taken.get(lane)
       const later = !last || row.rank > last.rank || (row.rank === last.rank && row.id > last.id)

@@ -1,8 +1,8 @@
-// `leasehold work`: an executor over HTTP. It waits for its server, drives what it claims, and when it is told to stop
+// `leasehold work`: an executor over HTTP or a WebSocket. It waits for its server, drives what it claims, and when it is told to stop
 // lets steps finish and hands its runs back.
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { httpExecutorPort } from '../../client/executor-port.ts'
+import { executorPorts } from '../../client/executor-ports.ts'
 import { makeExecutor } from '../../executor/executor.ts'
 import type { Executor } from '../../executor/executor.ts'
 import { failureOf } from '../../executor/failure.ts'
@@ -29,7 +29,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
   const workflows = await loadWorkflows(module, sources.cwd)
   const token = config.token ?? config.executorToken
   const executor: Executor = makeExecutor({
-    port: httpExecutorPort({ url: config.url, token, ports }),
+    port: executorPorts[config.via]({ url: config.url, token, ports }),
     ports,
     workflows,
     queues: config.queues,

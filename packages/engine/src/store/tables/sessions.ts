@@ -80,6 +80,29 @@ const number = sql<{ claim_no: number }>(
 export const numberClaim = (id: string, claim: number): Statement<{ claim_no: number }> =>
   statement(number, id, claim)
 
+const connect = sql<SessionRow>(
+  'sessions.connect',
+  `update sessions set connection = $2 where id = $1 and process = $3 and ended_at is null and (connection < $2 or ($2 = 1 and connection = 1)) returning ${SESSION.replaceAll('s.', '')}`,
+)
+/** Makes a connection the newest of its session, unless a newer one has been. The first is that which registered it. */
+export const connectSession = (
+  id: string,
+  connection: number,
+  process: string,
+): Statement<SessionRow> => statement(connect, id, connection, process)
+
+export type ConnectionRow = Pick<
+  SessionRow,
+  'id' | 'connection' | 'ended_at' | 'end_reason' | 'evidence'
+>
+const connections = sql<ConnectionRow>(
+  'sessions.connections',
+  `select s.id, s.connection, s.ended_at, s.end_reason, s.evidence from {rows $1 as b: session text} join sessions s on s.id = b.session`,
+)
+/** The newest connection of each of these sessions, and whether it has ended. */
+export const connectionsOf = (ids: readonly string[]): Statement<ConnectionRow> =>
+  statement(connections, rows([...new Set(ids)].map((session) => ({ session }))))
+
 const renew = sql<SessionRow>(
   'sessions.renew',
   `update sessions set renewed_at = {now}, lease_until = case when embedded = 1 or state = 'retired' then lease_until else {now} + lease_ms end,
