@@ -24,7 +24,7 @@ interface Options {
   readonly sinks: readonly Sink[]
   /** This process, among those that relay. */
   readonly self: string
-  readonly upkeep: Upkeep
+  readonly upkeep: Pick<Upkeep, 'ports' | 'settings' | 'store' | 'read'>
   /** Something more may be due at once. */
   readonly more: () => void
   /** A pass ends when what it claimed is settled: for tests that own the clock. */

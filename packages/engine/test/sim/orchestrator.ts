@@ -2,6 +2,7 @@
 // after a commit, answers late, refuses writes for a while, and its process ends around a commit.
 import { messageOf } from '../../src/kernel/json.ts'
 import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
+import type { Sink } from '../../src/model/delivery.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type {
   AttemptWrite,
@@ -50,6 +51,8 @@ export interface Watch {
   committed(commit: Commit): void
   /** A transaction has been asked for and begins so much later. */
   waits(ms: number): void
+  /** Where the process sends notices. */
+  sinks(node: Node): readonly Sink[]
   readonly answers: Answers
   readonly sometimes: Sometimes
 }
@@ -129,7 +132,7 @@ export class Orchestrator {
         engine.follow = (what) => {
           if (!this.silent) follow(what)
         }
-        startLoops(engine, 'self')
+        startLoops(engine, 'self', { sinks: this.#watch.sinks(node) })
         this.#net.open(this.#server(node, engine, self))
         return
       } catch (error) {

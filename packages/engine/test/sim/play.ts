@@ -2,6 +2,7 @@
 import { defaults } from '../../src/model/settings.ts'
 import { Answers } from './answers.ts'
 import { audit } from './audit.ts'
+import type { Commit } from './commit.ts'
 import { freshDisk } from './disk.ts'
 import { Fate } from './fate.ts'
 import type { Kind, Rates } from './faults.ts'
@@ -15,6 +16,7 @@ import { closureOf, programs } from './programs.ts'
 import { ended, Rules } from './rules.ts'
 import { Schedules } from './schedules.ts'
 import { Shadow } from './shadow.ts'
+import { Sinks } from './sinks.ts'
 import type { Point } from './sometimes.ts'
 import { Sometimes } from './sometimes.ts'
 import { Usage } from './slot-table.ts'
@@ -42,6 +44,8 @@ export interface Plan {
   readonly workflows: readonly string[]
   /** Schedules start runs beside the clients. */
   readonly schedules: boolean
+  /** Notices are sent to sinks. */
+  readonly sinks: boolean
   /** Wake-ups stay dropped while the world heals. */
   readonly silent: boolean
   /** Numbers of faults that are left out. */
@@ -77,6 +81,12 @@ const settings = {
   handBackDelayMaxMs: 1_500,
   ownerLimit: 6,
   missedAfterMs: 4_000,
+  deliveryLeaseMs: 4_000,
+  deliveryTimeoutMs: 800,
+  deliveryRefusalsMax: 5,
+  deliveryBackoffMs: 150,
+  deliveryBackoffMaxMs: 1_500,
+  deliveryDrainMs: 500,
 }
 
 export const drawPlan = (seed: number): Plan => {
@@ -109,6 +119,7 @@ export const drawPlan = (seed: number): Plan => {
     workflows: [...workflows].sort(),
     silent: random.next() < 0.3,
     schedules: random.next() < 0.3,
+    sinks: random.next() < 0.3,
     skip: [],
   }
 }
@@ -160,19 +171,22 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     answers,
     sometimes,
     waits: (ms) => fate.waits(ms),
-    committed(commit) {
-      commits += 1
-      for (const touch of commit.writes)
-        if (touch.table !== 'sweeps')
-          world.record(`${touch.name}${touch.params.join()}${touch.rows.length}`)
-      const change = shadow.take(commit, world.now)
-      if (world.talks) tell(world, change)
-      sometimes.committed(change, orchestrator.silent)
-      rules.check(change)
-      schedules.check(commit)
-      people.saw(change)
-    },
+    sinks: (node) => sinks.of(node, 'self'),
+    committed,
   })
+  function committed(commit: Commit): void {
+    commits += 1
+    for (const touch of commit.writes)
+      if (touch.table !== 'sweeps')
+        world.record(`${touch.name}${touch.params.join()}${touch.rows.length}`)
+    const change = shadow.take(commit, world.now)
+    if (world.talks) tell(world, change)
+    sometimes.committed(change, orchestrator.silent)
+    rules.check(change)
+    schedules.check(commit)
+    people.saw(change)
+    sinks.check(commit, change)
+  }
   const waiting = world.chance('claims')
   const hosts = new Hosts(
     world,
@@ -234,11 +248,21 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     () => fate.furthest,
   )
 
+  const sinks = new Sinks(world, disk, {
+    on: plan.sinks,
+    quiet,
+    jumps: 'clock.jump' in plan.rates,
+    overMs: plan.chaosMs,
+    settings,
+    committed,
+  })
+
   world.at(0, null, () => orchestrator.boot())
   world.at(20, null, () => {
     for (const host of hosts.all) hosts.boot(host)
     people.start()
     schedules.start()
+    sinks.start()
     fate.start()
   })
   await world.play(plan.chaosMs)
@@ -252,6 +276,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       hosts,
       people,
       schedules,
+      sinks,
       shadow,
       usage,
       fate,
@@ -275,6 +300,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       )
     audit(disk.store.db, world, shadow, answers, plan.real)
     schedules.audit()
+    sinks.audit()
     if (completed === 0) world.violate('PROOF-03', 'nothing completed')
     if (quiet) calm(world, shadow, net, chosen)
   }
@@ -302,6 +328,7 @@ interface Healing {
   readonly hosts: Hosts
   readonly people: People
   readonly schedules: Schedules
+  readonly sinks: Sinks
   readonly shadow: Shadow
   readonly usage: Usage
   readonly fate: Fate
@@ -311,7 +338,19 @@ interface Healing {
 /** Faults are over: everything must reach its end within bounds, by itself, save what waits for people. */
 const heal = async (
   world: World,
-  { faults, net, orchestrator, hosts, people, schedules, shadow, usage, fate, silent }: Healing,
+  {
+    faults,
+    net,
+    orchestrator,
+    hosts,
+    people,
+    schedules,
+    sinks,
+    shadow,
+    usage,
+    fate,
+    silent,
+  }: Healing,
 ): Promise<void> => {
   faults.over = true
   net.heal()
@@ -320,6 +359,7 @@ const heal = async (
   fate.settle()
   people.afresh()
   schedules.leave()
+  sinks.leave()
   const liveness = new Liveness(world, shadow, usage, hosts, orchestrator, settings)
   let over = false
   let quietSince = 0
@@ -329,9 +369,11 @@ const heal = async (
     liveness.look()
     if (orchestrator.up && world.now - orchestrator.upSince > 3_000)
       schedules.look(orchestrator.node?.ports.time.now() ?? 0)
+    sinks.look()
     turn += 1
     if (turn % 2 === 0 && orchestrator.up) void people.care()
-    if (shadow.active.size > 0 || people.asked > people.answered || !schedules.over) quietSince = 0
+    if (shadow.active.size > 0 || people.asked > people.answered || !schedules.over || !sinks.over)
+      quietSince = 0
     else if (quietSince === 0) quietSince = world.now
     else if (world.now - quietSince >= 1_500) over = true
     world.at(world.now + 250, null, look)
