@@ -39,6 +39,17 @@ CREATE INDEX arrivals_at on arrivals (at);
 
 CREATE INDEX arrivals_newest on arrivals (hook, at, delivery);
 
+CREATE TABLE attempt_logs (
+  run text not null,
+  attempt int not null,
+  n bigint not null,
+  upto bigint not null check (upto >= n),
+  place bigint not null,
+  size int not null,
+  lines text not null,
+  primary key (run, attempt, n)
+);
+
 CREATE TABLE attempts (
   run text not null,
   attempt int not null check (attempt >= 1),

@@ -20,6 +20,20 @@ const say = (message: FromBody, then: () => void = () => undefined): void => {
   if (process.connected) process.send?.(message, undefined, {}, () => then())
 }
 
+/**
+ * What is printed is with the executor when the call returns, so that it is there also where this process is killed next; and
+ * one that prints more than is read waits, instead of filling its memory.
+ */
+const printAtOnce = (): void => {
+  for (const stream of [process.stdout, process.stderr]) {
+    const { _handle: handle } = stream as unknown as {
+      readonly _handle?: { readonly setBlocking?: (on: boolean) => void }
+    }
+    handle?.setBlocking?.(true)
+  }
+}
+
+printAtOnce()
 process.on('disconnect', endAll)
 const [, , module = ''] = process.argv
 try {

@@ -192,6 +192,16 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     ),
   ).option('--all', 'every run')
 
+  reading(
+    command(
+      'logs <run>',
+      'what the attempts of a run have written',
+      () => import('./commands/logs.ts'),
+    ),
+  )
+    .option('--attempt <number>', 'this attempt alone')
+    .option('--follow', 'go on as more is written, until the run has ended')
+
   acting(command('cancel <run>', 'cancel a run', () => import('./commands/cancel.ts'))).option(
     '--reason <text>',
     'why',

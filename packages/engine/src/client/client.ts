@@ -51,6 +51,7 @@ export interface StartedRun<W extends WorkflowType = WorkflowType> {
 
 export type RunSummary = AnswerOf<Routes['listRuns']>['runs'][number]
 export type RunDetail = AnswerOf<Routes['getRun']>
+export type LogLine = AnswerOf<Routes['readLogs']>['lines'][number]
 export type Explanation = AnswerOf<Routes['explainRun']>
 export type Approval = AnswerOf<Routes['listApprovals']>['approvals'][number]
 export type Schedule = AnswerOf<Routes['listSchedules']>['schedules'][number]
@@ -129,6 +130,13 @@ export interface Client {
     name: string,
     options?: FollowOptions,
   ): AsyncIterable<{ readonly seq: number; readonly at: number; readonly data: unknown }>
+  /** A page of what its attempts have written, after a line: its number in `attempt`, or `attempt:number`. */
+  logs(run: string, query?: SentQueryOf<Routes['readLogs']>): Promise<AnswerOf<Routes['readLogs']>>
+  /** What its attempts write, line by line, until nothing more comes. */
+  followLogs(
+    run: string,
+    options?: { readonly attempt?: number; readonly after?: string; readonly signal?: AbortSignal },
+  ): AsyncIterable<LogLine>
   /** Sends a named message, kept until it is taken; with an `id` of the sender's a repeat is dropped. */
   signal(
     run: string,
@@ -360,6 +368,19 @@ export const connect = (options: ConnectOptions): Client => {
       }
       for await (const { event, data } of followed('followStream', what, signal, true)) {
         if (event === 'item') yield data as { seq: number; at: number; data: unknown }
+      }
+    },
+
+    logs: (run, query = {}) => ask('readLogs', { ...of(run), query }),
+
+    async *followLogs(run, { signal, ...query } = {}) {
+      for await (const { event, data } of followed(
+        'followLogs',
+        { ...of(run), query },
+        signal,
+        true,
+      )) {
+        if (event === 'line') yield data as LogLine
       }
     },
 

@@ -2,6 +2,7 @@
 // what the network does is a fault, and only a server of ours can refuse anything.
 import { errorOf } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
+import type { LogAnswer } from '../model/log.ts'
 import type {
   ClaimAnswer,
   CloseAnswer,
@@ -94,6 +95,18 @@ export const httpExecutorPort = ({
         const answer = await call(peer, 'close', { body: request, timeoutMs: HOT_TIMEOUT_MS })
         writes.forget(request.session)
         return answer as unknown as CloseAnswer
+      } catch (error) {
+        return refusalOf(error) ?? thrown(error)
+      }
+    },
+
+    async logs(session, parts) {
+      try {
+        const answer = await call(peer, 'logs', {
+          body: { session, parts },
+          timeoutMs: HOT_TIMEOUT_MS,
+        })
+        return answer as unknown as LogAnswer
       } catch (error) {
         return refusalOf(error) ?? thrown(error)
       }

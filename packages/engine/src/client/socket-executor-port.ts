@@ -4,6 +4,7 @@ import { Fault, errorOf } from '../kernel/errors.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Ports } from '../kernel/ports.ts'
+import type { LogAnswer } from '../model/log.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
@@ -252,6 +253,21 @@ export const socketExecutorPort = ({
           writes.forget(session)
         }
       }
+    },
+
+    async logs(session, parts) {
+      // a session that has been lost has no connection any more; its late lines go by that of the next
+      const by = all.has(session) ? session : ([...all.keys()].at(-1) ?? session)
+      let kept = 0
+      // one at a time, so that a renewal never waits behind many
+      for (const part of parts) {
+        const answer = await answered(() =>
+          ask<LogAnswer>(by, 'run:logs', { session, parts: [part] }),
+        )
+        if (!answer.ok) return answer
+        kept += answer.kept
+      }
+      return { ok: true, kept }
     },
 
     listen(session, tell, ended = () => undefined) {

@@ -13,6 +13,7 @@ import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { systemPorts } from '../kernel/ports.ts'
+import { secretsIn } from '../model/redaction.ts'
 import type { Settings } from '../model/settings.ts'
 import { makeHandler } from '../orchestrator/handler.ts'
 import type { StoreAt } from '../model/store-at.ts'
@@ -32,6 +33,8 @@ export interface EngineOptions {
   readonly settings?: Partial<Settings>
   /** The module that exports `workflows`, as a path or URL: processes of isolated ones load it. */
   readonly module?: string
+  /** Values that are taken out of what runs write, beside those of this environment that look secret. */
+  readonly secrets?: readonly string[]
   /** Default: silent. */
   readonly log?: Log
 }
@@ -104,7 +107,7 @@ export const databaseRenewals = (
 const started = async (
   opened: Opened,
   ports: Ports,
-  { workflows, slots, labels, module }: EngineOptions,
+  { workflows, slots, labels, module, secrets = [] }: EngineOptions,
   renewals?: ExecutorOptions['renewals'],
 ): Promise<EmbeddedEngine> => {
   const executor = makeExecutor({
@@ -114,6 +117,7 @@ const started = async (
     host: hostname(),
     pid: process.pid,
     scratch: temporaryScratch(),
+    secrets: [...secretsIn(process.env), ...secrets],
     ...(module === undefined ? {} : { processes: systemProcesses({ module, env: process.env }) }),
     ...(slots ? { slots } : {}),
     ...(labels ? { labels } : {}),

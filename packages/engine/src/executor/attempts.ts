@@ -90,6 +90,7 @@ const workOf = (
     claimed,
     workflow,
     driver,
+    log: core.logs.open(of.id, claimed.run, claimed.attempt, storeOffset),
     isolated,
     retryInMs,
     directory: null,

@@ -46,6 +46,8 @@ export type FromBody =
   | { readonly kind: 'write'; readonly n: number; readonly write: AttemptWrite }
   | { readonly kind: 'journal'; readonly n: number; readonly after: number }
   | { readonly kind: 'left'; readonly left: Left }
+  /** What its function has logged; `facts` is JSON text. */
+  | { readonly kind: 'log'; readonly message: string; readonly facts: string | null }
   | { readonly kind: 'pong' }
   /** It cannot begin; its exit follows. */
   | { readonly kind: 'unfit'; readonly message: string }

@@ -1,5 +1,7 @@
 // In the process that drives one attempt: the function over its journal, as everywhere; its writes go to the executor that
 // started the process, and when the channel to it closes there is nobody to work for.
+import type { Facts } from '../kernel/log.ts'
+import { factsText } from '../kernel/log.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { makeJob, moveJob } from '../model/job.ts'
 import type { Entry, WriteAnswer } from '../model/work.ts'
@@ -60,6 +62,12 @@ export const serveBody = (
         write: (write) => call<WriteAnswer>((id) => ({ kind: 'write', n: id, write })),
         page: (after) => call<readonly Entry[]>((id) => ({ kind: 'journal', n: id, after })),
       },
+      (message, facts) =>
+        channel.send({
+          kind: 'log',
+          message,
+          facts: Object.keys(facts).length === 0 ? null : factsText(facts),
+        }),
     )
     void driver.left.then((left) => channel.send({ kind: 'left', left }))
     void driver.settled.then(() => channel.end())
@@ -94,6 +102,7 @@ const drive = (
   order: Begin,
   options: Pick<ExecutorOptions, 'aroundStep' | 'ports'>,
   ways: Pick<Parameters<typeof makeDriver>[0], 'write' | 'page'>,
+  log: (message: string, facts: Facts) => void,
 ): Driver => {
   const { claimed, generation, limits, prepared, context, now, maxChainDepth, rivals } = order
   const { run, attempt } = claimed
@@ -115,6 +124,7 @@ const drive = (
   const work = {
     claimed,
     driver,
+    log: { log },
     workflow,
     prepared: codecOf(workflow.options.codec).decode(prepared),
   }

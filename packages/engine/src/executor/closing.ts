@@ -15,9 +15,11 @@ export const close = async (
 ): Promise<void> => {
   const { port, ports } = core.options
   const { log, timers } = ports
+  const last = core.logs.last(of.id)
   const closing = port.close({
     session: of.id,
     reason: 'stopped',
+    ...(last.length > 0 ? { logs: last } : {}),
     ...(unsettled.length > 0 ? { except: unsettled } : {}),
   })
   const told = closing.then(
@@ -29,11 +31,11 @@ export const close = async (
   if (bounded !== null) log.warn('session.not_closed', { session: of.id, message: bounded })
   closeLocally(of)
   if (unsettled.length > 0)
-    void allSettled(core).then(() =>
-      port
-        .close({ session: of.id, reason: 'settled' })
-        .catch((error: unknown) => log.warn('session.not_closed', { session: of.id, error })),
-    )
+    void allSettled(core)
+      .then(() => port.close({ session: of.id, reason: 'settled', logs: core.logs.last(of.id) }))
+      .catch((error: unknown) => log.warn('session.not_closed', { session: of.id, error }))
+      .finally(() => core.logs.close())
+  else core.logs.close()
 }
 
 export const closeLocally = (of: Session): void => {

@@ -4,6 +4,8 @@ import type { Job } from '../model/job.ts'
 import type { ClaimedRun, LetGo, RegisterOk } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { Driver, Returned } from './driver.ts'
+import type { AttemptLog } from './attempt-log.ts'
+import type { LogSending } from './log-sending.ts'
 import type { ExecutorOptions } from './options.ts'
 import type { Renewals, Sent } from './renewals.ts'
 import type { Turns } from './turns.ts'
@@ -23,6 +25,8 @@ export interface Work {
   readonly claimed: ClaimedRun
   readonly workflow: AnyWorkflow
   readonly driver: Driver
+  /** What it writes for people to read. */
+  readonly log: AttemptLog
   /** What drives it in a process of its own, where its workflow is isolated so. */
   readonly isolated: {
     drive(
@@ -66,6 +70,7 @@ export interface Core {
   readonly coordinator: Coordinator<Drive>
   readonly workflows: ReadonlyMap<string, AnyWorkflow>
   readonly turns: Turns
+  readonly logs: LogSending
   /** Aborts when the executor is told to stop. */
   readonly stopping: AbortController
   state: ExecutorState

@@ -1,4 +1,5 @@
 // What the verbs of one run are handed: its driver, the outside, and the policies of its workflow.
+import type { Facts } from '../kernel/log.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { RetryPolicy } from '../model/retry.ts'
 import type { Codec } from './codec.ts'
@@ -20,6 +21,8 @@ export interface VerbsEnvironment {
   readonly around?: AroundStep
   readonly driver: Driver
   readonly ports: Ports
+  /** What is kept with the attempt for people to read. */
+  readonly log: { log(message: string, facts: Facts): void }
   readonly codec: Codec
   /** The step whose body is being called in this turn: its own calls of the context are refused. */
   readonly begun: { step: string | null }

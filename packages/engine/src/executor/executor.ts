@@ -7,6 +7,7 @@ import { makeCoordinator } from '../model/coordinator.ts'
 import { clearMarkers } from './clean-up.ts'
 import type { Core, Drive, ExecutorState, Session } from './core.ts'
 import { drain } from './draining.ts'
+import { LogSending } from './log-sending.ts'
 import type { ExecutorOptions } from './options.ts'
 import { mustFitBefore, mustIsolateAll } from './options.ts'
 import { poll } from './polling.ts'
@@ -116,6 +117,11 @@ const makeCore = (options: ExecutorOptions, stop: () => void): Core => {
     coordinator,
     workflows: new Map(options.workflows.map((each) => [`${each.name}@${each.version}`, each])),
     turns: makeTurns(timers),
+    logs: new LogSending({
+      send: (session, parts) => options.port.logs(session, parts),
+      ports: options.ports,
+      secrets: options.secrets ?? [],
+    }),
     stopping: new AbortController(),
     state: 'idle',
     session: null,

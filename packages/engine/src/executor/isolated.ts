@@ -17,6 +17,7 @@ import type { Core, Session, Work } from './core.ts'
 import { workflowsOf } from './core.ts'
 import type { Driver, Returned } from './driver.ts'
 import { isolationOf } from './isolation.ts'
+import { printed } from './printed.ts'
 import { ABORT_GRACE_MS } from './options.ts'
 import type { Prepared } from './preparing.ts'
 import type { BodyProcess, Processes } from './processes.ts'
@@ -91,13 +92,19 @@ export class Isolated implements Pick<Driver, 'drain' | 'told'> {
     const label = { session: of.id, run: claimed.run, attempt: claimed.attempt }
     let exited: (how: string) => void = () => undefined
     const exit = new Promise<string>((resolve) => (exited = resolve))
+    const prints = printed(work.log, this.#core.options.ports)
     const body = await this.#processes.spawn(
       { label, workflow: workflow.name, version: workflow.version, env, memoryMb },
       {
         message: (message) => this.#hear(of, work, context, storeOffset, message),
-        exited: (how) => exited(how),
+        printed: prints.hear,
+        exited: (how) => {
+          prints.exited()
+          exited(how)
+        },
       },
     )
+    prints.of(body)
     const unlisten = driver.aborting.onAbort(() => this.#stop(driver))
     const unwatch = this.#watch()
     try {
@@ -114,6 +121,7 @@ export class Isolated implements Pick<Driver, 'drain' | 'told'> {
       await this.#gone(body)
       throw error
     } finally {
+      prints.gone()
       unwatch()
       unlisten()
     }
@@ -175,6 +183,8 @@ export class Isolated implements Pick<Driver, 'drain' | 'told'> {
         return
       case 'unfit':
         return driver.fail('invalid_config', new Error(message.message))
+      case 'log':
+        return work.log.logText(message.message, message.facts)
       case 'pong':
         return
     }

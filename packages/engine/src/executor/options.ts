@@ -38,6 +38,8 @@ export interface ExecutorOptions {
   readonly scratch?: Scratch
   /** Starts the processes of workflows that are isolated so. Without it they are refused. */
   readonly processes?: Processes
+  /** Values that are taken out of what its attempts write. What looks like a secret is taken out anyway. */
+  readonly secrets?: readonly string[]
   /** How long an isolated process may leave a ping unanswered before it is killed. Default 60 s. */
   readonly stallLimitMs?: number
   /** Hears why the executor has stopped by itself: its server will not have it again, or a mistake of our own. */

@@ -28,6 +28,8 @@ export interface ProcessOrder {
 
 export interface ProcessHears {
   readonly message: (message: FromBody) => void
+  /** A piece of what it prints; null where nothing follows. */
+  readonly printed: (source: 'stdout' | 'stderr', text: string | null) => void
   /** The leader has exited; `how` says it in words. What it started may be alive. */
   readonly exited: (how: string) => void
 }
@@ -36,6 +38,10 @@ export interface BodyProcess {
   readonly group: ProcessGroup
   /** Says nothing to a process that has gone. */
   send(message: ToBody): void
+  /** Whether what it prints is read; while it is not, who prints more waits. */
+  flow(on: boolean): void
+  /** Reads no more of it. */
+  leaveOutput(): void
 }
 
 export interface Processes {

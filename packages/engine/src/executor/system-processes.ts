@@ -22,6 +22,8 @@ export interface ProcessesOptions {
   readonly program?: string
 }
 
+const OUTPUTS = ['stdout', 'stderr'] as const
+
 const PROGRAM = new URL('../cli/body.js', import.meta.url)
 
 export const systemProcesses = ({
@@ -49,9 +51,14 @@ export const systemProcesses = ({
           ...Object.fromEntries([...PLAIN, ...allowed].map((name) => [name, env[name]])),
           ...variablesOf(label),
         },
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       },
     )
+    for (const source of OUTPUTS) {
+      child[source]?.setEncoding('utf8')
+      child[source]?.on('data', (text: string) => hears.printed(source, text))
+      child[source]?.once('end', () => hears.printed(source, null))
+    }
     child.on('message', (message) => hears.message(message as FromBody))
     child.on('exit', (code, signal) =>
       hears.exited(
@@ -68,6 +75,15 @@ export const systemProcesses = ({
       send(message) {
         // what cannot be said any more is settled by the exit, which follows
         if (child.connected) child.send(message, () => undefined)
+      },
+      leaveOutput() {
+        for (const source of OUTPUTS) child[source]?.destroy()
+      },
+      flow(on) {
+        for (const source of OUTPUTS) {
+          if (on) child[source]?.resume()
+          else child[source]?.pause()
+        }
       },
     }
   }

@@ -202,13 +202,7 @@ class RunContext implements Context {
   }
 
   log(message: string, facts: Facts = {}): void {
-    if (!this.#scope.env.driver.replaying)
-      this.#scope.env.ports.log.info('run.log', {
-        ...readable(facts),
-        run: this.#scope.env.driver.claimed.run,
-        attempt: this.#scope.env.driver.claimed.attempt,
-        message,
-      })
+    if (!this.#scope.env.driver.replaying) this.#scope.env.log.log(message, readable(facts))
   }
 
   progress(done: number, total?: number, note?: string): void {

@@ -11,7 +11,9 @@ import { contextOf } from './preparing.ts'
 import { checked } from './schema.ts'
 import { Continuation, makeContext } from './verbs.ts'
 
-type Called = Pick<Work, 'claimed' | 'driver' | 'workflow' | 'prepared'>
+type Called = Pick<Work, 'claimed' | 'driver' | 'workflow' | 'prepared'> & {
+  readonly log: Pick<Work['log'], 'log'>
+}
 
 export const callWorkflow = async (
   { aroundStep, ports }: Pick<ExecutorOptions, 'aroundStep' | 'ports'>,
@@ -33,6 +35,7 @@ export const callWorkflow = async (
   const ctx = makeContext({
     driver,
     ports,
+    log: work.log,
     codec,
     begun: { step: null },
     prepared: work.prepared,

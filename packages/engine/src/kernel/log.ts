@@ -26,7 +26,7 @@ export const jsonLog = (
     (level: Level) =>
     (event: string, facts: Facts = {}): void => {
       if (ORDER[level] < ORDER[least]) return
-      write(lineOf({ at: new Date(now()).toISOString(), level, event, ...readable(facts) }))
+      write(factsText({ at: new Date(now()).toISOString(), level, event, ...readable(facts) }))
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
@@ -46,7 +46,8 @@ export const readable = (facts: Facts): Record<string, unknown> => {
   return read
 }
 
-const lineOf = (facts: Facts): string => {
+/** Facts as JSON text, whatever they are. */
+export const factsText = (facts: Facts): string => {
   try {
     return JSON.stringify(facts, withErrors)
   } catch {

@@ -3,6 +3,7 @@
 import type { Refusal } from '../kernel/outcome.ts'
 import type { FirstReason } from './attempt.ts'
 import type { Definition } from './definition.ts'
+import type { LogAnswer, LogPart } from './log.ts'
 import type { RunStatus } from './run.ts'
 import type { StartCommand } from './start.ts'
 import type { WaitKind, WaitState } from './wait.ts'
@@ -255,6 +256,8 @@ export interface CloseRequest {
   readonly reason: string
   /** Runs whose bodies have not settled in a process that lives on: they stay held, for one last lease. */
   readonly except?: readonly string[]
+  /** The last lines that its attempts have written: closing waits for nothing else. */
+  readonly logs?: readonly LogPart[]
 }
 export type CloseAnswer = { readonly ok: true; readonly handedBack: number } | Refusal
 
@@ -267,6 +270,8 @@ export interface ExecutorPort {
   write(session: string, write: AttemptWrite): Promise<WriteAnswer>
   renew(request: RenewRequest): Promise<RenewAnswer>
   close(request: CloseRequest): Promise<CloseAnswer>
+  /** Keeps lines with their attempts, which this session has had; a part that came before is not kept again. */
+  logs(session: string, parts: readonly LogPart[]): Promise<LogAnswer>
   /** Calls `tell` whenever the engine pushes a directive to this session; returns a function that ends it. */
   listen(
     session: string,

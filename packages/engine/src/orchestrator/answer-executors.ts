@@ -42,6 +42,10 @@ export const executorAnswers = ({
       return { ...(await port.close(body)) }
     },
 
+    async logs({ body: { session, parts } }) {
+      return { ...(await port.logs(session, parts)) }
+    },
+
     async journal({ body }) {
       return { entries: await port.journal(body.session, body.run, body.after) }
     },

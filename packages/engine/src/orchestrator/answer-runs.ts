@@ -7,6 +7,7 @@ import type { StartCommand } from '../model/start.ts'
 import type { runRoutes, startBody } from '../protocol/run-routes.ts'
 import { startBody as startShape } from '../protocol/run-routes.ts'
 import { approvalInbox } from '../queries/approvals.ts'
+import { logPage } from '../queries/logs.ts'
 import { journalPage, runDetail, runResult } from '../queries/run-detail.ts'
 import { runCounts, runList } from '../queries/run-list.ts'
 import { explain } from '../queries/explain.ts'
@@ -25,6 +26,7 @@ import { awaitChange } from './await-change.ts'
 import type { Transition } from './commands.ts'
 import { paged, placeOf } from './cursor.ts'
 import { faultsOf, invalid } from './faults.ts'
+import { followLogs, logPlace, shownLine } from './follow-logs.ts'
 import { followRun, followRuns, followStream, streamPosition } from './follow-runs.ts'
 
 /** Bulk starts are stored in parts, so that others get a turn between them. */
@@ -174,6 +176,26 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
       const run = await engine.read((tx) => runResult(tx, id))
       if (!run) return missing(id)
       return stream(followStream(engine, id, name, positionOf(lastEventId)))
+    },
+
+    async readLogs({ params: { id }, query: { attempt = null, after, limit } }) {
+      const from = logPlace(after, attempt)
+      const page = await engine.read((tx) => logPage(tx, id, attempt, from, limit))
+      if (!page) return missing(id)
+      const { lines, more, over } = page
+      const last = lines.at(-1)
+      return {
+        run: id,
+        lines: lines.map(shownLine),
+        next: last ? `${last.attempt}:${last.n}` : null,
+        over: over && !more,
+      }
+    },
+
+    async followLogs({ params: { id }, query: { attempt = null, after }, lastEventId, stream }) {
+      const run = await engine.read((tx) => runResult(tx, id))
+      if (!run) return missing(id)
+      return stream(followLogs(engine, id, attempt, logPlace(lastEventId ?? after, attempt)))
     },
 
     async signalRun({ params: { id }, body, actor, once }) {

@@ -25,6 +25,7 @@ import { register } from '../transitions/register.ts'
 import { makeClaiming } from './claiming.ts'
 import type { Engine } from './engine.ts'
 import { faultsOf, invalid } from './faults.ts'
+import { keepLines } from './log-keeping.ts'
 import type { Offers } from './offers.ts'
 import { makeOffers } from './offers.ts'
 import { renewOn } from './renewer.ts'
@@ -245,9 +246,16 @@ export const executorPort = (engine: Engine, options: PortOptions): OfferingPort
 
     async close(request) {
       const { handedBack } = await engine.act((tx, context) => closeSession(tx, request, context))
+      const { logs = [] } = request
+      if (logs.length > 0)
+        engine.later('logs.not_kept', async () => {
+          await keepLines(engine, request.session, logs)
+        })
       forget(request.session)
       return { ok: true, handedBack }
     },
+
+    logs: (session, parts) => keepLines(engine, session, parts),
 
     listen: (session, tell) => hub.onTold(session, tell),
   }

@@ -13,6 +13,9 @@ export interface Hub {
   tell(session: string, told: Told): void
   onTold(session: string, hear: (told: Told) => void): () => void
   changed(run: string): void
+  /** Lines of a run were kept. */
+  logged(run: string): void
+  onLogged(run: string, hear: () => void): () => void
   /** `run` null hears of every run. */
   onChanged(run: string | null, hear: (run: string) => void): () => void
 }
@@ -41,6 +44,7 @@ export const makeHub = (): Hub => {
   const waiting = new Set<(lane: string) => boolean>()
   const sessions = listeners<Told>()
   const runs = listeners<string>()
+  const logs = listeners<string>()
   return {
     lane(lane) {
       for (const hear of waiting) if (hear(lane)) return true
@@ -56,6 +60,8 @@ export const makeHub = (): Hub => {
       runs.call(run, run)
       runs.call('', run)
     },
+    logged: (run) => logs.call(run, run),
+    onLogged: (run, hear) => logs.add(run, hear),
     onChanged: (run, hear) => runs.add(run ?? '', hear),
   }
 }

@@ -27,6 +27,7 @@ export const outspoken = (port: DirectPort, { log, time }: Ports): DirectPort =>
     renew: (request) => heard('renew', port.renew(request)),
     renewed: (request, answer) => port.renewed(request, answer),
     close: (request) => heard('close', port.close(request)),
+    logs: (session, parts) => heard('logs', port.logs(session, parts)),
     listen: (session, tell) => port.listen(session, tell),
   }
 }

@@ -258,6 +258,8 @@ export class SocketConnection {
         const { run, after } = message.body
         return { body: { entries: await port.journal(session, run, after) } }
       }
+      case 'run:logs':
+        return { body: { ...(await port.logs(message.body.session, message.body.parts)) } }
     }
   }
 

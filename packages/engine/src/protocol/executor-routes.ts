@@ -5,6 +5,7 @@ import {
   claimRequest,
   closeRequest,
   itemProblem,
+  logsRequest,
   registerRequest,
   renewRequest,
 } from './executor-shapes.ts'
@@ -59,6 +60,16 @@ export const executorRoutes = {
     path: '/v1/executor/close',
     summary: 'End a session and hand back all that it holds',
     body: closeRequest,
+    answer,
+    refusals: [],
+  }),
+  logs: route({
+    ...ours,
+    method: 'POST',
+    path: '/v1/executor/logs',
+    summary:
+      'Keep lines that attempts of the session have written; a part that came before is kept once',
+    body: logsRequest,
     answer,
     refusals: [],
   }),

@@ -2,6 +2,7 @@
 // executor can talk to this server; the protocol's version says what neither side may do without.
 import * as z from 'zod'
 import { firstReasons } from '../model/attempt.ts'
+import { LINE_MAX, logSources } from '../model/log.ts'
 import { entryKinds } from '../model/work.ts'
 import { instant, json, jsonText, maybe, name, someJson, whole } from './values.ts'
 
@@ -172,8 +173,27 @@ export const renewRequest = z
   })
   .meta({ id: 'Renew' })
 
+const logLine = z.object({
+  n: whole.min(1),
+  at: instant,
+  source: z.enum(logSources),
+  text: z.string().max(LINE_MAX + 200),
+  facts: jsonText,
+})
+
+export const logParts = z
+  .array(z.object({ run: name, attempt: whole, lines: z.array(logLine).min(1).max(10_000) }))
+  .max(1_000)
+
+export const logsRequest = z.object({ session: name, parts: logParts }).meta({ id: 'Logs' })
+
 export const closeRequest = z
-  .object({ session: name, reason: text, except: z.array(name).exactOptional() })
+  .object({
+    session: name,
+    reason: text,
+    except: z.array(name).exactOptional(),
+    logs: logParts.exactOptional(),
+  })
   .meta({ id: 'Close' })
 
 /** An answer of the engine, as model/work.ts has it. */

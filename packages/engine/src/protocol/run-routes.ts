@@ -1,6 +1,14 @@
 // Routes about runs: start, look, wait for, tell.
 import * as z from 'zod'
-import { approval, entry, explanation, runDetail, runResult, runSummary } from './run-shapes.ts'
+import {
+  approval,
+  entry,
+  explanation,
+  logLine,
+  runDetail,
+  runResult,
+  runSummary,
+} from './run-shapes.ts'
 import { route } from './route.ts'
 import { id, inQuery, instant, json, maybe, ms, name, status, waitOn, whole } from './values.ts'
 
@@ -41,6 +49,15 @@ const START_REFUSALS = [
   'payload_too_large',
   'not_serializable',
 ] as const
+
+const logQuery = {
+  attempt: inQuery.whole(1, 2_147_483_647).optional().describe('Default: all of them'),
+  after: z
+    .string()
+    .regex(/^(?:\d{1,10}:)?\d{1,15}$/)
+    .optional()
+    .describe('Lines after this one: its number in the attempt, or `attempt:number`'),
+}
 
 export const runRoutes = {
   startRun: route({
@@ -176,6 +193,38 @@ export const runRoutes = {
     group: 'runs',
     role: 'viewer',
     params: ofRun,
+    answer: z.unknown(),
+    refusals: ['not_found'],
+    stream: true,
+  }),
+  readLogs: route({
+    method: 'GET',
+    path: '/v1/runs/:id/logs',
+    summary: 'What the attempts of a run have written, line by line, after a line',
+    group: 'runs',
+    role: 'viewer',
+    params: ofRun,
+    query: z.strictObject({ ...logQuery, limit: inQuery.whole(1, 10_000).default(1_000) }),
+    answer: z.object({
+      run: id,
+      lines: z.array(logLine),
+      next: z
+        .string()
+        .nullable()
+        .describe('`after` of what follows; null where there is nothing yet'),
+      over: z.boolean().describe('Nothing more is written of what was asked for'),
+    }),
+    refusals: ['not_found'],
+  }),
+  followLogs: route({
+    method: 'GET',
+    path: '/v1/runs/:id/logs/follow',
+    summary:
+      'Follow what the attempts of a run write: messages `line`, and `end` when nothing more comes; resume by Last-Event-ID',
+    group: 'runs',
+    role: 'viewer',
+    params: ofRun,
+    query: z.strictObject(logQuery),
     answer: z.unknown(),
     refusals: ['not_found'],
     stream: true,

@@ -2,10 +2,25 @@
 import * as z from 'zod'
 import { approvalMachine } from '../model/approval.ts'
 import { attemptMachine } from '../model/attempt.ts'
+import { logSources } from '../model/log.ts'
 import { waitMachine } from '../model/wait.ts'
 import { entryKinds } from '../model/work.ts'
 import { notice } from './operations-shapes.ts'
 import { id, instant, json, status, waitOn, whole } from './values.ts'
+
+export const logLine = z
+  .object({
+    attempt: whole,
+    n: whole.describe('Its number among all that its attempt wrote'),
+    at: instant,
+    source: z
+      .enum(logSources)
+      .describe('`log` by `ctx.log`; else what an isolated process printed'),
+    text: z.string(),
+    facts: json.describe('What was logged beside it, or null'),
+    dropped: whole.describe('Lines of its attempt right before it that were not kept'),
+  })
+  .meta({ id: 'LogLine' })
 
 export const runSummary = z
   .object({

@@ -1,7 +1,13 @@
 // The messages between an executor and its server over a WebSocket, as both ends check them. An executor asks, each time
 // with an id of its own, and gets one `reply` or one `error` with that id; what the server says unasked has no id.
 import * as z from 'zod'
-import { claimRequest, closeRequest, registerRequest, renewRequest } from './executor-shapes.ts'
+import {
+  claimRequest,
+  closeRequest,
+  logsRequest,
+  registerRequest,
+  renewRequest,
+} from './executor-shapes.ts'
 import { json, name, whole } from './values.ts'
 
 const id = whole.min(1)
@@ -37,6 +43,8 @@ export const fromExecutor = z.discriminatedUnion('type', [
     z.object({ writes: z.array(z.unknown()).max(10_000).describe('Each an AttemptWrite') }),
   ),
   asked('run:journal', z.object({ run: name, after: whole.min(0) })),
+  /** Lines of attempts, which may be those of an earlier session of this executor. */
+  asked('run:logs', logsRequest),
 ])
 export type FromExecutor = z.output<typeof fromExecutor>
 export type AskedType = FromExecutor['type']

@@ -175,6 +175,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       write: (session, write) => (node.dead ? dead() : gone(opened.embedded.write(session, write))),
       renew: (request) => (node.dead ? dead() : gone(opened.embedded.renew(request))),
       close: (request) => (node.dead ? dead() : gone(opened.embedded.close(request))),
+      logs: (session, parts) => (node.dead ? dead() : gone(opened.embedded.logs(session, parts))),
       listen: (session, tell) =>
         opened.embedded.listen(session, (told) => !node.dead && tell(told)),
     }

@@ -4,7 +4,7 @@ import type { FromBody, ToBody } from '../executor/body-protocol.ts'
 import { serveBody } from '../executor/body.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
 import type { AroundStep } from '../executor/environment.ts'
-import type { ProcessLabel, ProcessOrder, Processes } from '../executor/processes.ts'
+import type { ProcessHears, ProcessLabel, ProcessOrder, Processes } from '../executor/processes.ts'
 import type { Ports } from '../kernel/ports.ts'
 
 export interface FakeProcess {
@@ -20,6 +20,11 @@ export interface FakeProcess {
   heeds: boolean
   /** Hears and says nothing: its loop is busy. */
   stalled: boolean
+  /** Whether what it prints is read. */
+  flowing: boolean
+  flow(on: boolean): void
+  /** Prints a piece of text; what is not read yet comes when it is. */
+  print(text: string, source?: 'stdout' | 'stderr'): void
   /** The leader exits; what else is of its group lives on. */
   exit(how: string): void
 }
@@ -44,7 +49,9 @@ export const processesInMemory = (
     began: string,
     order: ProcessOrder,
     exited: (how: string) => void,
+    printed: ProcessHears['printed'] = () => undefined,
   ): FakeProcess => {
+    const unread: { source: 'stdout' | 'stderr'; text: string }[] = []
     const made: FakeProcess = {
       pid,
       began,
@@ -54,8 +61,23 @@ export const processesInMemory = (
       heard: [],
       heeds: true,
       stalled: false,
+      flowing: true,
+      print(text, source = 'stdout') {
+        unread.push({ source, text })
+        made.flow(made.flowing)
+      },
+      flow(on) {
+        made.flowing = on
+        while (made.flowing) {
+          const next = unread.shift()
+          if (!next) return
+          printed(next.source, next.text)
+        }
+      },
       exit(how) {
-        if (made.members.delete('leader')) exited(how)
+        if (!made.members.delete('leader')) return
+        exited(how)
+        for (const source of ['stdout', 'stderr'] as const) printed(source, null)
       },
     }
     all.push(made)
@@ -75,7 +97,13 @@ export const processesInMemory = (
     spawn(order, hears) {
       const { timers, time } = ports
       const pid = first + all.length
-      const it = make(pid, String(time.now()), order, (how) => timers.soon(() => hears.exited(how)))
+      const it = make(
+        pid,
+        String(time.now()),
+        order,
+        (how) => timers.soon(() => hears.exited(how)),
+        hears.printed,
+      )
       const isUp = (): boolean => it.members.has('leader')
       const say = (message: FromBody): void => {
         if (isUp() && !it.stalled) timers.soon(() => hears.message(copied(message)))
@@ -95,6 +123,8 @@ export const processesInMemory = (
             if (isUp() && !it.stalled) hear(copied(message))
           })
         },
+        flow: (on) => it.flow(on),
+        leaveOutput: () => undefined,
       })
     },
     isAlive: ({ leader }) => Promise.resolve(found(leader.pid, leader.began) !== undefined),

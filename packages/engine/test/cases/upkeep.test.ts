@@ -463,6 +463,7 @@ describe('loops that go on for days', () => {
           wantsList: false,
         }),
       close: () => Promise.resolve({ ok: true, handedBack: 0 }),
+      logs: () => Promise.resolve({ ok: true, kept: 0 }),
       listen: () => () => undefined,
     }
     const warnings: unknown[] = []

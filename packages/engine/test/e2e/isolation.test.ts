@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { processAt } from '../../src/executor/host-process.ts'
-import { CALM, fixture, folder, leasehold, runThat, serve, until } from './processes.ts'
+import type { LogLine } from '../../src/client/client.ts'
+import { CALM, fixture, folder, leasehold, ran, runThat, serve, until } from './processes.ts'
 
 const working = async (cwd: string, url: string) => {
   const made = leasehold(['work', fixture('isolated.js'), '--url', url], {
@@ -56,4 +57,36 @@ test('EX-26 where its executor is killed it ends itself, and the next start kill
   await goneAll(pids.slice(0, 1))
   await working(cwd, url)
   await goneAll(pids)
+})
+
+test('EX-25 what a process printed before it was killed is kept with its attempt, is followed, and slows nobody', async () => {
+  const cwd = folder()
+  const { url, client } = await serve(cwd, CALM)
+  await working(cwd, url)
+  const { id } = await client.start('chatty', null)
+  const lines: LogLine[] = []
+  for await (const line of client.followLogs(id)) lines.push(line)
+
+  const first = lines.filter(({ attempt }) => attempt === 1)
+  const said = first.map(({ source, text }) => `${source} ${text}`)
+  expect(said).toEqual(
+    expect.arrayContaining(['log began', 'stderr to stderr', 'stdout to stdout, 1']),
+  )
+  expect(first.at(-1)).toMatchObject({ source: 'stdout', text: 'last words', n: 20_004 })
+  expect(first.reduce((sum, { dropped }) => sum + dropped, first.length)).toBe(20_004)
+  expect(lines.at(-1)).toMatchObject({ attempt: 2, text: 'began', facts: { attempt: 2 } })
+
+  const shown = await ran(['logs', id, '--attempt', '2'], { cwd, env: { LEASEHOLD_URL: url } })
+  expect(shown.code).toBe(0)
+  expect(shown.out).toMatch(/^attempt 2\n.* began \{"attempt":2\}\n$/)
+  const followed = await ran(['logs', id, '--follow', '--json'], {
+    cwd,
+    env: { LEASEHOLD_URL: url },
+  })
+  expect(
+    followed.out
+      .trim()
+      .split('\n')
+      .map((text) => JSON.parse(text) as unknown),
+  ).toEqual(lines)
 })

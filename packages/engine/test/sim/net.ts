@@ -204,5 +204,6 @@ export const netPort = (net: Net, node: Node): ExecutorPort => ({
   write: (session, write) => net.call(node, 'write', [session, write]),
   renew: (request) => net.call(node, 'renew', [request]),
   close: (request) => net.call(node, 'close', [request]),
+  logs: (session, parts) => net.call(node, 'logs', [session, parts]),
   listen: (session, tell) => net.listen(node, session, tell),
 })

@@ -3,6 +3,7 @@
 import { messageOf } from '../../src/kernel/json.ts'
 import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Sink } from '../../src/model/delivery.ts'
+import type { LogPart } from '../../src/model/log.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type {
   AttemptWrite,
@@ -283,6 +284,7 @@ export class Orchestrator {
         },
         journal: (session: string, run: string, after: number) => port.journal(session, run, after),
         write: (session: string, write: AttemptWrite) => port.write(session, write),
+        logs: (session: string, parts: readonly LogPart[]) => port.logs(session, parts),
         renew: (request: RenewRequest) => {
           answers.listed(request)
           return port.renew(request)

@@ -251,6 +251,7 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
         write: (session, write) => call('write', () => through.write(session, write)),
         renew: (request) => call('renew', () => through.renew(request)),
         close: (request) => call('close', () => through.close(request)),
+        logs: (session, parts) => call('logs', () => through.logs(session, parts)),
         listen: (session, tell) =>
           through.listen(session, (told) => !state.dead && !made.cut && tell(told)),
       }

@@ -11,7 +11,7 @@ import { processesInMemory } from '../../src/testing/processes.ts'
 import type { TestStore } from './store.ts'
 import { settled } from './ports.ts'
 
-type Call = 'register' | 'claim' | 'journal' | 'write' | 'renew' | 'close'
+type Call = 'register' | 'claim' | 'journal' | 'write' | 'renew' | 'close' | 'logs'
 
 export interface Logged {
   readonly level: string
@@ -79,6 +79,7 @@ export const executorOn = (t: TestStore, options: Options): TestExecutor => {
     write: (session, write) => through('write', write, () => real.write(session, write)),
     renew: (request) => through('renew', request, () => real.renew(request)),
     close: (request) => through('close', request, () => real.close(request)),
+    logs: (session, parts) => through('logs', { session, parts }, () => real.logs(session, parts)),
     listen: (session, tell) => real.listen(session, tell),
   }
   const random = seededRandom(seed)

@@ -18,6 +18,7 @@ import { loadConfig } from '../config.ts'
 import { exitOnDefect, exitWhenLost } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
+import { secretsOf } from '../secrets.ts'
 import { untilStopped } from '../signals.ts'
 
 const FILE = '.leasehold/dev.db'
@@ -48,6 +49,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     workflows,
     ports,
     resolve(sources.cwd, module),
+    secretsOf(sources, config),
   ).catch(async (error: unknown) => {
     await server.stop()
     throw error
@@ -73,6 +75,7 @@ const working = async (
   workflows: readonly AnyWorkflow[],
   ports: Ports,
   module: string,
+  secrets: readonly string[],
 ): Promise<Executor> => {
   const executor = makeExecutor({
     port: server.opened.embedded,
@@ -84,6 +87,7 @@ const working = async (
     pid: process.pid,
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
+    secrets,
     scratch: systemScratch(resolve(config.scratch)),
     processes: systemProcesses({ module, env: process.env }),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),

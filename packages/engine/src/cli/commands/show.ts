@@ -13,7 +13,11 @@ interface Options {
 export const run: Run<Options> = async ({ args: [given], options, out, sources }) => {
   const { client } = reach(sources)
   const id = await runNamed(client, given)
-  const [detail, explanation] = await Promise.all([client.get(id), client.explain(id)])
+  const [detail, explanation, written] = await Promise.all([
+    client.get(id),
+    client.explain(id),
+    client.logs(id, { limit: 1 }),
+  ])
   if (options.json) {
     out.json({ ...detail, explanation })
     return exit.ok
@@ -26,6 +30,7 @@ export const run: Run<Options> = async ({ args: [given], options, out, sources }
   section(out, 'error', detail.error, shown)
   section(out, 'state', detail.state, shown)
   attempts(out, detail)
+  if (written.lines.length > 0) out.note(`what they wrote: leasehold logs ${id}`)
   journal(out, detail, shown)
   waits(out, detail, explanation.now)
   family(out, detail)

@@ -19,6 +19,7 @@ import { loadConfig } from '../config.ts'
 import { exit, exitCodeOf, tell } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
+import { secretsOf } from '../secrets.ts'
 import { untilStopped } from '../signals.ts'
 
 const AGAIN_MS = 1_000
@@ -40,6 +41,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     pid: process.pid,
     drainMs: config.drainMs,
     abortGraceMs: config.abortGraceMs,
+    secrets: secretsOf(sources, config),
     scratch: systemScratch(resolve(sources.cwd, config.scratch)),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
     processes: systemProcesses({ module: resolve(sources.cwd, module), env: process.env }),

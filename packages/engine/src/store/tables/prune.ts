@@ -38,6 +38,7 @@ export const familyOf = (ids: readonly string[]): Statement<{ id: string; root: 
 const TABLES = [
   'steps',
   'attempts',
+  'attempt_logs',
   'waits',
   'signals',
   'approvals',

@@ -1,0 +1,10 @@
+// What this process knows and nobody may read in a log: its tokens, and what its environment holds.
+import { secretsIn } from '../model/redaction.ts'
+import type { Config, Sources } from './config.ts'
+
+export const secretsOf = ({ env }: Pick<Sources, 'env'>, config: Config): string[] => [
+  ...secretsIn(env, config.redact),
+  ...[config.token, config.operatorToken, config.viewerToken, config.executorToken].filter(
+    (token) => token !== null,
+  ),
+]
