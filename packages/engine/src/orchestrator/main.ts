@@ -20,6 +20,8 @@ import type { PostgresStore } from '../store/postgres.ts'
 import type { SqliteStore } from '../store/sqlite.ts'
 import type { Transferred } from '../store/transfer.ts'
 import { afterRestore, takeOverFile } from '../transitions/end-session.ts'
+import type { Secrets } from '../queries/triggers.ts'
+import { triggers } from '../queries/triggers.ts'
 import type { Token } from './gate.ts'
 import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
@@ -72,6 +74,7 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
     throw error
   }
   const { url } = listening
+  await sayFaults(opened, new Map(Object.entries(config.hookSecrets ?? {})), ports)
   ports.log.info('server.started', { url, store: nameOf(store), pid: process.pid })
   let stopped: Promise<void> | null = null
   const stop = async (): Promise<void> => {
@@ -80,6 +83,17 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
     ports.log.info('server.stopped', { url })
   }
   return { url, opened, stop: () => (stopped ??= stop()) }
+}
+
+/** A trigger that does not work as meant is said where it will be looked for when it does not. */
+const sayFaults = async ({ engine }: Opened, secrets: Secrets, { log }: Ports): Promise<void> => {
+  try {
+    const { triggers: all } = await engine.read((tx) => triggers(tx, secrets))
+    for (const { name, faults } of all)
+      for (const why of faults) log.warn('trigger.faulty', { trigger: name, why })
+  } catch (error) {
+    log.warn('triggers.not_read', { error })
+  }
 }
 
 const open = async ({

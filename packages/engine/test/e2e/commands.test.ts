@@ -126,6 +126,27 @@ test('RAIL-16 schedules are made, shown, changed, paused, fired by hand and dele
   expect((await call('schedules', 'delete', 'nightly')).out).toBe('nightly deleted\n')
 })
 
+test('RAIL-15 triggers are set, shown with what is wrong with them, paused and deleted; doctor tells of one that lacks something', async () => {
+  const { call, json, client } = await running()
+  expect((await call('triggers')).err).toContain('there is no trigger')
+  const spec = { kind: 'github', secrets: ['not_here'], rules: [{ workflow: 'greet' }] }
+  const made = await call('triggers', 'set', 'pulls', '--spec', JSON.stringify(spec))
+  expect(made.code).toBe(0)
+  expect(made.out).toContain('/hooks/pulls')
+  expect(made.out).toContain('this server has no secret named not_here')
+  const doctor = await call('doctor')
+  expect(doctor.code).toBe(1)
+  expect(doctor.out).toContain('own actor')
+  expect((await call('triggers', 'pause', 'pulls', '--reason', 'noise')).out).toContain('noise')
+  expect((await call('triggers', 'resume', 'pulls')).code).toBe(0)
+  expect(await json('triggers')).toMatchObject({ triggers: [{ name: 'pulls', kind: 'github' }] })
+  expect((await client.trigger('pulls')).deliveries).toEqual([])
+  expect((await call('triggers', 'set', 'pulls')).code).toBe(2)
+  expect((await call('triggers', 'show', 'nobody')).code).toBe(3)
+  expect((await call('triggers', 'frob', 'pulls')).code).toBe(2)
+  expect((await call('triggers', 'delete', 'pulls')).out).toBe('pulls deleted\n')
+})
+
 test('RUN-21 orders that were set aside: an empty list is said so, and one is named with what becomes of it', async () => {
   const { call, json } = await running()
   expect((await call('orders')).err).toContain('no order is set aside')

@@ -27,6 +27,9 @@ import type { CancelCommand } from '../../src/transitions/cancel.ts'
 import type { DecideCommand } from '../../src/transitions/decide.ts'
 import { endOnEvidence, takeOverFile } from '../../src/transitions/end-session.ts'
 import type { RetryCommand } from '../../src/transitions/retry.ts'
+import type { NewTrigger } from '../../src/transitions/set-trigger.ts'
+import { pauseTrigger, resumeTrigger, setTrigger } from '../../src/transitions/set-trigger.ts'
+import { hookVerb } from './senders.ts'
 import type { NewSchedule } from '../../src/transitions/set-schedule.ts'
 import {
   createSchedule,
@@ -343,6 +346,13 @@ export class Orchestrator {
           (await engine.act((tx) => resumeSchedule(tx, name, calendar))).answer,
         runSchedule: async (name: string, run: string) =>
           (await engine.act((tx, context) => runNow(tx, name, run, 'people', context))).answer,
+        hook: hookVerb(this.#world, engine),
+        setTrigger: async (made: NewTrigger) =>
+          (await engine.act((tx, context) => setTrigger(tx, made, context))).answer,
+        pauseTrigger: async (name: string) =>
+          (await engine.act((tx) => pauseTrigger(tx, name, 'people', null))).answer,
+        resumeTrigger: async (name: string) =>
+          (await engine.act((tx) => resumeTrigger(tx, name))).answer,
         order: (order: Pick<OrderRow, 'id' | 'kind' | 'run' | 'payload'>) =>
           engine.store.run(() => finish(insertOrders([order]))),
       },

@@ -15,6 +15,7 @@ import { People } from './people.ts'
 import { closureOf, programs } from './programs.ts'
 import { ended, Rules } from './rules.ts'
 import { Schedules } from './schedules.ts'
+import { Senders } from './senders.ts'
 import { Shadow } from './shadow.ts'
 import { Sinks } from './sinks.ts'
 import type { Point } from './sometimes.ts'
@@ -46,6 +47,8 @@ export interface Plan {
   readonly schedules: boolean
   /** Notices are sent to sinks. */
   readonly sinks: boolean
+  /** Deliveries come to triggers beside the clients. */
+  readonly senders: boolean
   /** Wake-ups stay dropped while the world heals. */
   readonly silent: boolean
   /** Numbers of faults that are left out. */
@@ -120,6 +123,7 @@ export const drawPlan = (seed: number): Plan => {
     silent: random.next() < 0.3,
     schedules: random.next() < 0.3,
     sinks: random.next() < 0.3,
+    senders: random.next() < 0.3,
     skip: [],
   }
 }
@@ -184,6 +188,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     sometimes.committed(change, orchestrator.silent)
     rules.check(change)
     schedules.check(commit)
+    senders.check(commit)
     people.saw(change)
     sinks.check(commit, change)
   }
@@ -256,6 +261,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     settings,
     committed,
   })
+  const senders = new Senders(world, disk.store.db, people, plan.workflows, plan.senders)
 
   world.at(0, null, () => orchestrator.boot())
   world.at(20, null, () => {
@@ -263,6 +269,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     people.start()
     schedules.start()
     sinks.start()
+    senders.start()
     fate.start()
   })
   await world.play(plan.chaosMs)
@@ -277,6 +284,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
       people,
       schedules,
       sinks,
+      senders,
       shadow,
       usage,
       fate,
@@ -301,6 +309,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     audit(disk.store.db, world, shadow, answers, plan.real)
     schedules.audit()
     sinks.audit()
+    senders.audit()
     if (completed === 0) world.violate('PROOF-03', 'nothing completed')
     if (quiet) calm(world, shadow, net, chosen)
   }
@@ -329,6 +338,7 @@ interface Healing {
   readonly people: People
   readonly schedules: Schedules
   readonly sinks: Sinks
+  readonly senders: Senders
   readonly shadow: Shadow
   readonly usage: Usage
   readonly fate: Fate
@@ -346,6 +356,7 @@ const heal = async (
     people,
     schedules,
     sinks,
+    senders,
     shadow,
     usage,
     fate,
@@ -360,6 +371,7 @@ const heal = async (
   people.afresh()
   schedules.leave()
   sinks.leave()
+  senders.leave()
   const liveness = new Liveness(world, shadow, usage, hosts, orchestrator, settings)
   let over = false
   let quietSince = 0
@@ -372,8 +384,8 @@ const heal = async (
     sinks.look()
     turn += 1
     if (turn % 2 === 0 && orchestrator.up) void people.care()
-    if (shadow.active.size > 0 || people.asked > people.answered || !schedules.over || !sinks.over)
-      quietSince = 0
+    const asking = people.asked > people.answered || !schedules.over || !senders.over || !sinks.over
+    if (shadow.active.size > 0 || asking) quietSince = 0
     else if (quietSince === 0) quietSince = world.now
     else if (world.now - quietSince >= 1_500) over = true
     world.at(world.now + 250, null, look)

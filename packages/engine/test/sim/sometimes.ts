@@ -39,6 +39,8 @@ export const points = [
   'a retry suspends its run',
   'a run is parked for want of an executor',
   'a lane is claimed from while wake-ups are dropped',
+  'a delivery is brought twice at once and taken once',
+  'a delivery signals the run of its key',
 ] as const
 export type Point = (typeof points)[number]
 
@@ -103,6 +105,16 @@ export class Sometimes {
       'a child ends with its parent',
       [...change.orders].some((id) => id.startsWith('cancel:')),
     )
+    for (const { name, params, rows } of change.writes) {
+      this.#at(
+        'a delivery is brought twice at once and taken once',
+        name === 'arrivals.claim' && rows.some((row) => row['outcome'] !== 'refused'),
+      )
+      this.#at(
+        'a delivery signals the run of its key',
+        name === 'arrivals.settle' && params[2] === 'signaled',
+      )
+    }
     this.#at(
       'a run continues with unread signals',
       change.writes.some((touch) => touch.name === 'signals.inherit' && touch.rows.length > 0),

@@ -1,6 +1,6 @@
 // What sends deliveries to a server: GitHub's own payloads, signed by what GitHub's users verify them with.
-import { createRequire } from 'node:module'
 import { Webhooks } from '@octokit/webhooks'
+import all from '@octokit/webhooks-examples' with { type: 'json' }
 
 export interface Example {
   readonly event: string
@@ -8,15 +8,10 @@ export interface Example {
 }
 
 /** Real payloads of GitHub, each with its event; what a few members are for the test. */
-export const examples = (): Example[] => {
-  const all = createRequire(import.meta.url)('@octokit/webhooks-examples') as {
-    name: string
-    examples: Record<string, unknown>[]
-  }[]
-  return all.flatMap(({ name, examples: some }) =>
-    some.map((payload) => ({ event: name, payload })),
+export const examples = (): Example[] =>
+  (all as unknown as readonly { name: string; examples: readonly Example['payload'][] }[]).flatMap(
+    ({ name, examples: some }) => some.map((payload) => ({ event: name, payload })),
   )
-}
 
 export const example = (event: string, action?: string): Readonly<Record<string, unknown>> => {
   const found = examples().find(

@@ -61,6 +61,7 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
       executorsWell,
       linesServed,
       waitsHeard,
+      triggersWell,
     ]) {
       try {
         findings.push(...(await look(client, config)))
@@ -220,4 +221,20 @@ const waitsHeard = async (client: Client): Promise<Finding[]> => {
         what: `${id} was due ${span(now - (readyAt ?? now))} ago and still waits`,
         mend: `leasehold show ${id}; then restart \`leasehold serve\``,
       }))
+}
+
+/** What a trigger lacks on the server that answers: its deliveries fail there, or may go round in a circle. */
+const triggersWell = async (client: Client): Promise<Finding[]> => {
+  const triggers = await client.triggers()
+  const bad = triggers.flatMap(({ name, faults }) =>
+    faults.map((what) => ({
+      check: 'triggers',
+      ok: false,
+      what: `${name}: ${what}`,
+      mend: `leasehold triggers show ${name}`,
+    })),
+  )
+  return bad.length > 0
+    ? bad
+    : [{ check: 'triggers', ok: true, what: `${triggers.length} work as meant` }]
 }

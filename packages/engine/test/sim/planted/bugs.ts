@@ -568,4 +568,32 @@ export const bugs: readonly Bug[] = [
     `if (how === 'lost')`,
     'RAIL-05 nobody is told of an attempt that expired',
   ),
+  bug(
+    'arrival-unclaimed',
+    'transitions/take-arrival.ts',
+    "if (row && row.outcome !== 'refused') {",
+    "if (row && row.outcome === 'ignored') {",
+    'RAIL-15 a delivery that came twice at once starts two runs',
+  ),
+  bug(
+    'arrival-unsettled',
+    'transitions/take-arrival.ts',
+    'yield* ask(settleArrival(arrival, outcome, run, note))',
+    "if (outcome !== 'started') yield* ask(settleArrival(arrival, outcome, run, note))",
+    'RAIL-15 a run is started and its delivery is not said to be taken',
+  ),
+  bug(
+    'arrivals-forgotten',
+    'store/tables/triggers.ts',
+    'where a.at < {now} - $1 order by a.at',
+    'where a.at < {now} - $1 / 100000 order by a.at',
+    'RAIL-15 a delivery is forgotten before its window is over',
+  ),
+  bug(
+    'own-actor-heard',
+    'model/trigger.ts',
+    'if (own !== null)',
+    "if (own === '')",
+    'RAIL-15 what the engine’s own actor caused starts a run',
+  ),
 ]
