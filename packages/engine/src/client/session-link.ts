@@ -76,7 +76,7 @@ export class SessionLink {
     if (this.#over) return
     this.#over = why
     this.#closing.abort()
-    this.#live?.close()
+    this.#live?.close(errorOf(why))
     this.#live = null
     for (const { reject } of this.#waiters) reject(errorOf(why))
     this.#waiters.clear()
@@ -139,7 +139,7 @@ export class SessionLink {
         timeoutMs,
       )) as unknown as RegisterAnswer
       if (!answer.ok || this.#over) {
-        conversation.close()
+        conversation.close(new Fault('peer_unreachable', 'the connection is not needed'))
         return answer
       }
       this.#live = conversation

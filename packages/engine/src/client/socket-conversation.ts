@@ -26,7 +26,8 @@ export interface ConversationOptions {
 export interface Conversation {
   /** Resolves with the body of the reply; rejects with the error that came, or a Fault where none did. `text` is the body as JSON. */
   ask(type: AskedType, text: string, timeoutMs: number): Promise<Readonly<Record<string, unknown>>>
-  close(): void
+  /** Ends it; what was asked and not answered is rejected with this. */
+  close(why: Error): void
   cut(): void
 }
 
@@ -47,13 +48,17 @@ export const converse = (
   let ids = 0
   let over = false
 
-  const end = (code: number, reason: string): void => {
+  const end = (
+    code: number,
+    reason: string,
+    why: Error = new Fault('peer_unreachable', `the connection ended before the answer: ${reason}`),
+  ): void => {
     if (over) return
     over = true
     pulse.stop()
     for (const { cancel, reject } of asked.values()) {
       cancel()
-      reject(new Fault('peer_unreachable', `the connection ended before the answer: ${reason}`))
+      reject(why)
     }
     asked.clear()
     ended(code, reason)
@@ -110,9 +115,9 @@ export const converse = (
         socket.send(`{"type":"${type}","id":${id},"body":${text}}`)
         if (socket.buffered > CUT_ABOVE) cut('the server does not read what it is sent')
       }),
-    close() {
+    close(why) {
       socket.close(1000, '')
-      end(1000, 'it was closed')
+      end(1000, 'it was closed', why)
     },
     cut: () => cut('it was given up'),
   }

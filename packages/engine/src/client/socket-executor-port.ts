@@ -132,7 +132,7 @@ export const socketExecutorPort = ({
     of.offer = null
     try {
       const answer = await unlessAborted(
-        ask<{ ok: true; offer: string | null; now: number } | Refusal>(
+        ask<{ ok: true; offer: string | null; now: number } | ClaimAnswer>(
           session,
           'session:ready',
           body,
@@ -141,7 +141,7 @@ export const socketExecutorPort = ({
         signal,
         () => notReady(session, of),
       )
-      if (!answer.ok) return answer
+      if (!answer.ok || 'runs' in answer) return answer
       const { offer } = of as { readonly offer: Offered | null }
       of.offer = null
       if (offer === null || offer.offer !== answer.offer)

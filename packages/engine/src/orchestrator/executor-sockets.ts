@@ -1,6 +1,5 @@
 // The executor port over WebSockets: all connections of this server. Of each session the newest one stands, and the others
 // are closed; a look each second closes what has been superseded through another server, or whose session has ended.
-import type { Refusal } from '../kernel/outcome.ts'
 import type { Cancel } from '../kernel/timers.ts'
 import type { Socket } from '../protocol/socket.ts'
 import { PULSE_MS } from '../protocol/socket.ts'
@@ -61,7 +60,7 @@ export const executorSockets = ({
         draining,
         onDefect,
         pulseMs,
-        check: (session, number): Promise<Refusal | null> => connections.check(session, number),
+        check: connections.check,
         registered(session) {
           const older = newest.get(session)
           newest.set(session, connection)

@@ -8,9 +8,14 @@ import type { ConnectionRow } from '../store/tables/sessions.ts'
 import { connectionsOf } from '../store/tables/sessions.ts'
 import type { Engine } from './engine.ts'
 
+export interface Standing {
+  readonly ok: true
+  readonly claim: number
+}
+
 export interface NewestConnections {
-  /** Null where this connection is the newest of a session that has not ended. */
-  check(session: string, connection: number): Promise<Refusal | null>
+  /** Ok where this connection is the newest of a session that has not ended; with the number of its newest claim. */
+  check(session: string, connection: number): Promise<Standing | Refusal>
 }
 
 export const newestConnections = (engine: Engine): NewestConnections => {
@@ -32,7 +37,9 @@ export const newestConnections = (engine: Engine): NewestConnections => {
             : `there is no session ${session}; register anew`,
           { session, reason: row?.end_reason ?? null, evidence: row?.evidence ?? null },
         )
-      return row.connection === connection ? null : superseded(session, connection, row.connection)
+      return row.connection === connection
+        ? { ok: true, claim: row.claim_no }
+        : superseded(session, connection, row.connection)
     },
   }
 }

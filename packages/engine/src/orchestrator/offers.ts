@@ -136,10 +136,15 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
             const runs = rows.map((row) => row.id)
             const offer = { id, claim: request.claim, runs, ttlMs: OFFER_TTL_MS }
             made(offer)
+            passOn(engine, asked)
+            // whoever looks by itself finds them where they stand, but nobody is woken for them
+            for (const row of rows) lanes.wake(row.lane, row)
             return offer
           }
-        } finally {
           passOn(engine, asked)
+        } catch (error) {
+          passOn(engine, asked)
+          throw error
         }
       }
     },

@@ -16,6 +16,7 @@ import type { Engine } from './engine.ts'
 import { incompatibleProtocol } from './executor-port.ts'
 import type { OfferingPort } from './executor-port.ts'
 import { faultsOf, invalid } from './faults.ts'
+import type { NewestConnections } from './newest-connections.ts'
 import { superseded } from './newest-connections.ts'
 import type { Offer } from './offers.ts'
 import { standingDirectives } from './standing-directives.ts'
@@ -36,8 +37,7 @@ export interface ConnectionOf {
   readonly draining: () => boolean
   readonly onDefect: (error: unknown) => void
   readonly pulseMs: number
-  /** Null where this connection is the newest of its session. */
-  readonly check: (session: string, connection: number) => Promise<Refusal | null>
+  readonly check: NewestConnections['check']
   readonly registered: (session: string) => void
   readonly gone: (session: string | null) => void
 }
@@ -101,8 +101,8 @@ export class SocketConnection {
   /** Closes it where it is not the newest any more, or its session has ended. */
   async mayStay(): Promise<void> {
     if (this.#session === null || this.#over) return
-    const no = await this.#of.check(this.#session, this.number)
-    if (no && !this.#over) this.#refused(no)
+    const standing = await this.#of.check(this.#session, this.number)
+    if (!standing.ok && !this.#over) this.#refused(standing)
   }
 
   /** The server stops: what waits ends, and the connection with the last answer. */
@@ -228,12 +228,15 @@ export class SocketConnection {
           `${message.type} came before session:register; the first message of a connection registers its session`,
         ),
       )
-    const no = await this.#of.check(session, this.number)
-    if (no) throw errorOf(no)
+    const standing = await this.#of.check(session, this.number)
+    if (!standing.ok) throw errorOf(standing)
     const { port } = this.#of
     switch (message.type) {
       case 'session:ready':
-        return this.#ready(session, message)
+        // a repeat is answered with what the first took
+        return message.body.claim <= standing.claim
+          ? { body: await port.claim({ ...message.body, session, waitMs: 0 }) }
+          : this.#ready(session, message)
       case 'session:busy':
         this.#waiting?.abort()
         return { body: { ok: true } }

@@ -66,6 +66,8 @@ export interface SessionOptions {
   readonly queues?: readonly string[]
   readonly labels?: readonly string[]
   readonly embedded?: boolean
+  /** The way in that it takes, where another than the remote direct one. */
+  readonly port?: ExecutorPort
   readonly id?: string
   readonly protocol?: number
 }
@@ -148,7 +150,7 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
 
   const session = async (given: SessionOptions = {}): Promise<Session> => {
     const id = given.id ?? ids.next('ses')
-    const port = given.embedded === true ? opened.embedded : opened.remote
+    const port = given.port ?? (given.embedded === true ? opened.embedded : opened.remote)
     const answer = await port.register({
       protocol: given.protocol ?? PROTOCOL_VERSION,
       session: id,

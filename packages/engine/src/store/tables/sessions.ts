@@ -93,13 +93,13 @@ export const connectSession = (
 
 export type ConnectionRow = Pick<
   SessionRow,
-  'id' | 'connection' | 'ended_at' | 'end_reason' | 'evidence'
+  'id' | 'claim_no' | 'connection' | 'ended_at' | 'end_reason' | 'evidence'
 >
 const connections = sql<ConnectionRow>(
   'sessions.connections',
-  `select s.id, s.connection, s.ended_at, s.end_reason, s.evidence from {rows $1 as b: session text} join sessions s on s.id = b.session`,
+  `select s.id, s.claim_no, s.connection, s.ended_at, s.end_reason, s.evidence from {rows $1 as b: session text} join sessions s on s.id = b.session`,
 )
-/** The newest connection of each of these sessions, and whether it has ended. */
+/** The newest connection and claim of each of these sessions, and whether it has ended. */
 export const connectionsOf = (ids: readonly string[]): Statement<ConnectionRow> =>
   statement(connections, rows([...new Set(ids)].map((session) => ({ session }))))
 
