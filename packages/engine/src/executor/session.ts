@@ -157,7 +157,11 @@ export const loseSession = async (core: Core, of: Session, why: string): Promise
 const isRunning = (core: Core): boolean => core.state === 'running'
 
 /** Stop trusting a lease before anyone else can be given its runs (RUN-08). */
-export const watchLease = (core: Core): void => {
+/**
+ * Lets go of everything when the lease can no longer be trusted. A main loop that was busy for long finds its timers due before the
+ * messages of the thread that has renewed meanwhile: what is overdue is looked at again (`again`) a turn later.
+ */
+export const watchLease = (core: Core, again = false): void => {
   const { coordinator, options, session: of } = core
   const { log, time, timers } = options.ports
   if (
@@ -167,6 +171,10 @@ export const watchLease = (core: Core): void => {
     !of.fenced &&
     elapsedSince(of.lastSent, time) >= 0.8 * of.answer.leaseMs
   ) {
+    if (!again) {
+      core.cancelFence = timers.after(0, () => watchLease(core, true))
+      return
+    }
     of.fenced = true
     const { leaseMs } = of.answer
     log.warn('session.fenced', { session: of.id, leaseMs, held: heldBy(core).length })

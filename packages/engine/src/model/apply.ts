@@ -118,7 +118,12 @@ export const payloadFault = (write: AttemptWrite, most: number): Refusal | null 
     if ((kind === 'step' || kind === 'local') && over(output))
       return no(`the outcome of ${key}`, output)
   for (const { key, approval } of write.waits ?? [])
-    if (over(approval?.data)) return no(`the data of the approval ${key}`, approval?.data)
+    for (const [what, text] of [
+      ['data', approval?.data],
+      ['prompt', approval?.prompt],
+      ['list of deciders', approval?.deciders.join('\n')],
+    ] as const)
+      if (over(text)) return no(`the ${what} of the approval ${key}`, text)
   for (const { stream, data } of write.stream ?? [])
     if (over(data)) return no(`the item of the stream ${stream}`, data)
   if (over(write.state)) return no('the state of the run', write.state)

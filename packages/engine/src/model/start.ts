@@ -211,7 +211,8 @@ export const planStart = (
     reason: delayed ? 'delayed' : null,
     note: null,
     ready_at: command.startAt ?? null,
-    ready_in_ms: command.delayMs ?? null,
+    // a delay of nothing is none: what is queued is ready already
+    ready_in_ms: delayed ? (command.delayMs ?? null) : null,
     deadline_in_ms: command.totalLimitMs ?? definition.totalLimitMs,
     attempt_limit_ms: command.attemptLimitMs ?? definition.attemptLimitMs,
     start_by: null,

@@ -99,6 +99,43 @@ describe('RUN-08 self-fencing', () => {
     await advance(t, 30_000)
   })
 
+  it('RUN-06 RUN-08 what a thread has renewed while the main loop was busy is heard before the lease is given up', async () => {
+    const body = gate<string>()
+    let signal: AbortSignal | undefined
+    const w = workflow('w', (ctx) =>
+      ctx.step('a', (step) => {
+        signal = step.signal
+        return body.opened
+      }),
+    )
+    let hearIn: ((ms: number) => void) | undefined
+    const x = executorOn(t, {
+      workflows: [w],
+      renewals: ({ heard, ports: { time, timers }, session }) => {
+        const hear = (): void =>
+          heard(
+            { ok: true, now: 0, leaseUntil: 0, told: [], pending: [], wantsList: false },
+            { session, draining: false, status: null, letGo: [] },
+            { wall: time.now() - 1_000, mono: time.mono() - 1_000 },
+          )
+        hearIn = (ms) => void timers.after(ms, hear)
+        return { soon: () => undefined, stop: () => undefined }
+      },
+    })
+    await x.executor.start()
+    await t.start('w')
+    await advance(t, 23_900)
+    // its message lies behind the timers that are due in the same turn
+    hearIn?.(100)
+    await advance(t, 200)
+    expect(signal?.aborted).toBe(false)
+    expect(x.executor.status()).toMatchObject({ fenced: false })
+    await advance(t, 25_000)
+    expect(signal?.aborted).toBe(true)
+    void x.executor.stop()
+    await advance(t, 30_000)
+  })
+
   it('RUN-08 counts from the sending of the last renewal that succeeded, by whichever clock says more', () => {
     const time = { now: () => 5_000, mono: () => 1_200 }
     expect(elapsedSince({ wall: 1_000, mono: 1_000 }, time)).toBe(4_000)

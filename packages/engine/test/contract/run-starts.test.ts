@@ -28,6 +28,32 @@ describe('RUN-22 instants and durations', () => {
   )
 })
 
+describe('RUN-22 a delay of nothing', () => {
+  beforeEach(async () => void (await t.session()))
+
+  it.each(['delayMs', 'startAt', 'startByMs', 'totalLimitMs', 'attemptLimitMs'])(
+    'RUN-22 RAIL-09 %s of 0 is stored, and costs the others of its batch nothing',
+    async (what) => {
+      const answers = await t.engine.startMany(
+        [{ [what]: 0 }, {}].map((more, i) => ({
+          command: { id: `run_${i}`, workflow: 'w', input: null, ...more },
+        })),
+      )
+      expect(answers).toMatchObject([{ ok: true }, { ok: true }])
+      expect(count()).toBe(2)
+    },
+  )
+
+  it('RUN-22 a delay of 0 is none: the run is queued', async () => {
+    await t.startAnswer('w', { id: 'run_1', delayMs: 0 })
+    expect(only(t.sql("select status, ready_at, wait_on from runs where id = 'run_1'"))).toEqual({
+      status: 'queued',
+      ready_at: null,
+      wait_on: null,
+    })
+  })
+})
+
 describe('RUN-18 keys and command ids', () => {
   beforeEach(async () => void (await t.session()))
 

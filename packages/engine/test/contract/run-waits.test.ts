@@ -564,6 +564,20 @@ describe('RUN-31 values in the store', () => {
       { entries: [entry(1, 'a', { output: over })], end: { kind: 'complete', output: null } },
       { end: { kind: 'complete', output: over } },
       { waits: [{ key: 'ok', kind: 'approval', approval }] },
+      {
+        waits: [
+          { key: 'ok', kind: 'approval', approval: { prompt: over, data: null, deciders: [] } },
+        ],
+      },
+      {
+        waits: [
+          {
+            key: 'ok',
+            kind: 'approval',
+            approval: { prompt: '?', data: null, deciders: ['ä'.repeat(8), 'anyon'] },
+          },
+        ],
+      },
       { stream: [{ stream: 'log', seq: 1, data: over }] },
       { state: over },
       { progress: over },
