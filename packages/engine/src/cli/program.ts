@@ -297,6 +297,13 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
   reading(
     command(
+      'queues [queue]',
+      'what waits in queues, for how long, and which slots are free',
+      () => import('./commands/queues.ts'),
+    ),
+  )
+  reading(
+    command(
       'notices',
       'what people are to see and nothing waits for, newest first',
       () => import('./commands/notices.ts'),

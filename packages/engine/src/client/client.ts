@@ -208,6 +208,8 @@ export interface Client {
     options?: Omit<SentBodyOf<Routes['setSlot']>, 'value'>,
   ): Promise<AnswerOf<Routes['setSlot']>>
   queues(): Promise<AnswerOf<Routes['listQueues']>['queues']>
+  /** What waits in a queue, for how long, and which slots are free: what an autoscaler goes by. */
+  queue(name: string): Promise<AnswerOf<Routes['getQueue']>>
   pauses(): Promise<AnswerOf<Routes['listPauses']>['pauses']>
   /** Stops claims from a queue or of a workflow, until an instant or until `resumeLine`. */
   pauseLine(line: SentBodyOf<Routes['pauseLine']>): Promise<AnswerOf<Routes['pauseLine']>>
@@ -423,6 +425,7 @@ export const connect = (options: ConnectOptions): Client => {
     setSlot: (key, value, more = {}) =>
       ask('setSlot', { params: { key }, body: { ...more, value } }),
     queues: async () => (await ask('listQueues')).queues,
+    queue: (name) => ask('getQueue', { params: { queue: name } }),
     pauses: async () => (await ask('listPauses')).pauses,
     pauseLine: (line) => tell('pauseLine', { body: line }),
     resumeLine: (kind, name) => ask('resumeLine', { params: { kind, name } }),

@@ -7,13 +7,13 @@ import { ordersAside } from '../queries/orders.ts'
 import {
   executors,
   pauses,
-  queues,
   readiness,
   slotDetail,
   slots,
   sweeps,
   workflows,
 } from '../queries/operations.ts'
+import { queueNamed, queues } from '../queries/queues.ts'
 import { triggerWarnings } from '../queries/triggers.ts'
 import { clearMarkers } from '../transitions/clear-markers.ts'
 import { pauseLine, resumeLine } from '../transitions/pause-line.ts'
@@ -58,6 +58,8 @@ export const operationsAnswers = ({
   },
 
   listQueues: () => engine.read(queues),
+
+  getQueue: ({ params: { queue } }) => engine.read((tx) => queueNamed(tx, queue)),
 
   listPauses: () => engine.read(pauses),
 

@@ -91,6 +91,17 @@ export const operationsRoutes = {
     answer: z.object({ now: instant, queues: z.array(queue) }),
     refusals: [],
   }),
+  getQueue: route({
+    method: 'GET',
+    path: '/v1/queues/:queue',
+    summary:
+      'A queue for an autoscaler: what waits, for how long, and which slots are free; of a queue that is not known nothing waits',
+    group: 'queues',
+    role: 'viewer',
+    params: z.strictObject({ queue: name }),
+    answer: queue.extend({ now: instant }),
+    refusals: [],
+  }),
   listPauses: route({
     method: 'GET',
     path: '/v1/pauses',

@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { noticeKinds } from '../model/notice.ts'
 import { sessionMachine } from '../model/session.ts'
-import { id, instant, json, status, waitOn, whole } from './values.ts'
+import { id, instant, json, status, waitOn, whole, ms } from './values.ts'
 
 export const executor = z
   .object({
@@ -89,6 +89,15 @@ export const queue = z
     depth: whole,
     more: z.boolean().describe('There are more than were counted'),
     oldestAt: instant.nullable(),
+    waiting: whole.describe(
+      'Runs that an executor could take now, or that are set aside since nobody serves them; without what is paused',
+    ),
+    oldestWaitMs: ms.describe('How long the oldest of them has waited; 0 where there is none'),
+    held: whole.describe('Runs of the queue that executors hold'),
+    wanted: whole.describe('Slots that the queue could use: `held` and `waiting` together'),
+    executors: whole.describe('Executors that serve the queue and take what is new'),
+    capacity: whole.describe('Their slots; those that serve several queues count for each'),
+    free: whole.describe('Of those, how many they could fill now'),
     paused: pause.nullable(),
     lanes: z.array(
       z.object({

@@ -14,14 +14,13 @@ import {
 import type { SlotRow } from '../store/tables/views.ts'
 import {
   COUNT_MAX,
-  laneDepths,
   lineOf,
   slots as slotRows,
   slotsOf,
   storeAnswers,
 } from '../store/tables/views.ts'
 import { valueInForce } from './explain.ts'
-import { parseLane, serves, servesOf, unservedBecause } from './lines.ts'
+import { parseLane, serves, servesOf } from './lines.ts'
 import { value } from './run-view.ts'
 
 const SHOWN = 1_000
@@ -117,50 +116,13 @@ const pauseView = (row: PauseRow) => ({
 })
 type PauseView = ReturnType<typeof pauseView>
 
-const pauseOf = (
+export const pauseOf = (
   pauses: readonly PauseRow[],
   kind: PauseRow['kind'],
   name: string,
 ): PauseView | null => {
   const found = pauses.find((each) => each.kind === kind && each.name === name)
   return found ? pauseView(found) : null
-}
-
-export function* queues(tx: Tx) {
-  const [depths, pauses, live] = yield* ask(laneDepths(SHOWN), allPauses(), liveSessions())
-  const served = live.map(servesOf)
-  const lanes = depths.map((row) => {
-    const note = unservedBecause(served, parseLane(row.lane))
-    return {
-      queue: row.queue,
-      lane: row.lane,
-      workflow: row.workflow,
-      version: row.version,
-      labels: parseLane(row.lane).labels,
-      depth: Math.min(row.depth, COUNT_MAX - 1),
-      more: row.depth >= COUNT_MAX,
-      oldestAt: row.oldest_at,
-      parked: row.parked,
-      served: note === null,
-      note: note ?? '',
-      paused: pauseOf(pauses, 'workflow', row.workflow),
-    }
-  })
-  return {
-    now: tx.now,
-    queues: [...new Set(lanes.map((lane) => lane.queue))].map((queue) => {
-      const mine = lanes.filter((lane) => lane.queue === queue)
-      const oldest = mine.map((lane) => lane.oldestAt).filter((each) => each !== null)
-      return {
-        queue,
-        depth: mine.reduce((sum, lane) => sum + lane.depth, 0),
-        more: mine.some((lane) => lane.more),
-        oldestAt: oldest.length === 0 ? null : Math.min(...oldest),
-        paused: pauseOf(pauses, 'queue', queue),
-        lanes: mine.map(({ queue: _queue, ...lane }) => lane),
-      }
-    }),
-  }
 }
 
 export function* pauses(_tx: Tx) {

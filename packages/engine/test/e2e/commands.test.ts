@@ -53,6 +53,9 @@ test('OPS-03 every read prints JSON that scripts can use', async () => {
     explanation: { run: id, conditions: expect.any(Array) as unknown },
   })
   expect(await json('executors')).toMatchObject({ executors: [{ state: 'live' }] })
+  expect(await json('queues')).toMatchObject({ queues: [{ queue: 'default', executors: 1 }] })
+  expect(await json('queues', 'default')).toMatchObject({ wanted: 0, oldestWaitMs: 0, free: 10 })
+  expect((await call('queues', 'default')).out).toMatch(/default +0 +- /)
   expect(await json('slots')).toMatchObject({ slots: [{ key: 'one', used: 1, value: 1 }] })
   expect(await json('slots', 'one')).toMatchObject({ slot: { key: 'one' }, holders: [{ run: id }] })
   expect(await json('slots', 'one', '--set', '5')).toMatchObject({

@@ -1,4 +1,5 @@
 // All that happens to runs while work flows, once: for tests that look at the statements it asks.
+import { queueNamed } from '../../src/queries/queues.ts'
 import type { TestStore } from './store.ts'
 import { definition, entry } from './store.ts'
 
@@ -45,6 +46,8 @@ export const walkHotPath = async (test: TestStore): Promise<void> => {
     letGo: chained.map(({ run, attempt }) => ({ run, attempt, reason: 'lease_lost' })),
   })
   await test.engine.idle()
+  // as an autoscaler asks, every few seconds
+  await test.engine.read((tx) => queueNamed(tx, 'default'))
   test.later(2_000)
   await test.pass()
   await test.kill(session)

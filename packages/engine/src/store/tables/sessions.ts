@@ -66,6 +66,13 @@ const all = sql<SessionRow & { held: number }>(
 export const sessions = (endedWithinMs: number): Statement<SessionRow & { held: number }> =>
   statement(all, endedWithinMs)
 
+const held = sql<{ queue: string; n: number }>(
+  'sessions.held_of_queues',
+  'select r.queue, count(*) as n from runs r where r.session is not null group by r.queue',
+)
+/** How many runs of each queue are held. */
+export const heldOfQueues = (): Statement<{ queue: string; n: number }> => statement(held)
+
 const live = sql<SessionRow>(
   'sessions.live',
   `select ${SESSION} from sessions s where s.state = 'live' order by s.id`,

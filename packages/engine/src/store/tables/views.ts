@@ -356,18 +356,28 @@ export interface DepthRow {
   readonly labels: string
   readonly depth: number
   readonly oldest_at: number | null
+  readonly since: number | null
   readonly parked: number
+  readonly parked_since: number | null
 }
 const depths = sql<DepthRow>(
   'views.depths',
   `select l.lane, l.queue, l.workflow, l.version, l.labels,
      (select count(*) from (select 1 as one from runs r where r.lane = l.lane and r.status = 'queued' limit ${COUNT_MAX}) x) as depth,
      (select min(x.created_at) from (select r.created_at from runs r where r.lane = l.lane and r.status = 'queued' order by r.lane, r.rank, r.id limit 1000) x) as oldest_at,
-     coalesce(p.n, 0) as parked
-   from lanes l left join (select x.lane, count(*) as n from (select r.lane from runs r where r.status = 'waiting' and r.wait_on = 'slot' and r.reason = 'no_executor' limit ${COUNT_MAX}) x group by x.lane) p on p.lane = l.lane
+     (select min(x.since) from (select coalesce(
+         (select max(y.at) from (select a.ended_at as at from attempts a where a.run = r.id and a.attempt = r.attempt
+            union all select w.settled_at as at from waits w where w.run = r.id and w.state in ('satisfied', 'lapsed')) y),
+         r.not_before, r.created_at) as since
+       from runs r where r.lane = l.lane and r.status = 'queued' order by r.lane, r.rank, r.id limit 100) x) as since,
+     coalesce(p.n, 0) as parked, p.since as parked_since
+   from lanes l left join (select x.lane, count(*) as n, min(x.created_at) as since from (select r.lane, r.created_at from runs r where r.status = 'waiting' and r.wait_on = 'slot' and r.reason = 'no_executor' limit ${COUNT_MAX}) x group by x.lane) p on p.lane = l.lane
    order by l.queue, l.workflow, l.version, l.lane limit $1`,
 )
-/** Lanes with how many runs stand in them, and when the oldest of the first thousand was started. */
+/**
+ * Lanes with how many runs stand in them, when the oldest of the first thousand was started, and since when the first hundred
+ * wait: since they were started, were last let go, or were woken.
+ */
 export const laneDepths = (most: number): Statement<DepthRow> => statement(depths, most)
 
 const answering = sql<{ id: string }>(
