@@ -37,6 +37,8 @@ export interface Config {
   readonly operatorToken: string | null
   readonly viewerToken: string | null
   readonly executorToken: string | null
+  /** What lets `leasehold attempt` drive one attempt. */
+  readonly attemptToken: string | null
   /** What senders of deliveries sign with, by the names that triggers have for it. */
   readonly hookSecrets: Readonly<Record<string, string>>
   readonly slots: number
@@ -150,6 +152,7 @@ const items: Readonly<Record<Name, Item>> = {
   operatorToken: secret,
   viewerToken: secret,
   executorToken: secret,
+  attemptToken: secret,
   hookSecrets: {
     schema: z.union([hookSecrets, z.string().transform(asJson).pipe(hookSecrets)]),
     expected: 'an object of names and secrets that are not empty, in a variable as JSON',

@@ -127,6 +127,17 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--log-level <level>', 'debug, info, warn or error')
 
   command(
+    'attempt <module>',
+    'drives one attempt, by the token in LEASEHOLD_ATTEMPT_TOKEN, and ends',
+    () => import('./commands/attempt.ts'),
+  )
+    .option('--url <url>', 'address of the server')
+    .option('--build <text>', 'what is shown as its build')
+    .option('--drain-ms <duration>', 'how long a step may finish when it is told to stop')
+    .option('--kill-limit-ms <duration>', KILL_LIMIT)
+    .option('--log-level <level>', 'debug, info, warn or error')
+
+  command(
     'migrate',
     'bring a store to this program’s schema',
     () => import('./commands/migrate.ts'),

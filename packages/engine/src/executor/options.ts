@@ -19,6 +19,8 @@ export interface ExecutorOptions {
   /** Runs at once by slot class. Default `{ default: 10 }`. */
   readonly slots?: Readonly<Record<string, number>>
   readonly build?: string
+  /** The id of its session, where somebody has chosen it: it has no other, and stops when that one was ended. */
+  readonly session?: string
   readonly host?: string
   readonly pid?: number
   /** How long `stop` lets steps finish. Default 25 s. */

@@ -19,7 +19,7 @@ export const register = async (core: Core): Promise<Session> => {
   const { coordinator, options } = core
   const { port, ports } = options
   const { ids, log, time } = ports
-  const id = ids.next('ses')
+  const id = options.session ?? ids.next('ses')
   // the lease runs from when the store answers, which is after this
   const sent: Sent = { wall: time.now(), mono: time.mono() }
   const answer = await port.register({
@@ -136,6 +136,11 @@ export const loseSession = async (core: Core, of: Session, why: string): Promise
   for (const driver of driversOf(core)) driver.drop(`the session was ended: ${why}`)
   if (!isRunning(core)) return
   core.session = null
+  if (core.options.session !== undefined)
+    return core.stopForGood(
+      'session.lost',
+      new LeaseholdError('session_ended', `the session was ended: ${why}`, { session: of.id }),
+    )
   let wait = FIRST_RETRY_MS
   while (isRunning(core)) {
     try {

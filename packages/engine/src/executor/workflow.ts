@@ -17,6 +17,12 @@ import type {
 import { mustIsolate } from './isolation.ts'
 import { jsonSchemaOf } from './schema.ts'
 
+/** As the process drives it that is there for one attempt of it alone: in that very process. */
+export const inside = (workflow: AnyWorkflow): AnyWorkflow => ({
+  ...workflow,
+  definition: { ...workflow.definition, isolation: 'inline', slotClass: 'default' },
+})
+
 /** Defines a workflow: `workflow('hello', async (ctx, input: {name: string}) => …)`, or with options. */
 export const workflow = <I = unknown, O = unknown>(
   options: string | WorkflowOptions<I, O>,

@@ -251,6 +251,21 @@ export interface RenewOk {
 }
 export type RenewAnswer = RenewOk | Refusal
 
+/** A token for an attempt that `session` holds, for a session that is to be called `runner`. */
+export interface GrantRequest {
+  readonly session: string
+  readonly run: string
+  readonly attempt: number
+  readonly runner: string
+  /** How long its bearer may take to adopt it. */
+  readonly startByMs: number
+}
+export type GrantAnswer =
+  { readonly ok: true; readonly token: string; readonly startBy: number } | Refusal
+
+/** The engine as a launcher of processes for one attempt each sees it, beside the port. */
+export type Grant = (request: GrantRequest) => Promise<GrantAnswer>
+
 export interface CloseRequest {
   readonly session: string
   readonly reason: string

@@ -14,6 +14,7 @@ import { writeEach } from './write-each.ts'
 const LONGEST_CLAIM_MS = 20_000
 
 export const executorAnswers = ({
+  adoptions,
   engine,
   port,
   reapSoon,
@@ -48,6 +49,20 @@ export const executorAnswers = ({
 
     async journal({ body }) {
       return { entries: await port.journal(body.session, body.run, body.after) }
+    },
+
+    async grant({ body }) {
+      return { ...(await adoptions.grant(body)) }
+    },
+
+    async adopt({ body: { session, run, attempt }, grant }) {
+      if (!grant)
+        return refuse(
+          'not_allowed',
+          'an attempt is adopted with its own token, which its launcher asks for with `grant`',
+        )
+      const { from, startBy } = grant
+      return { ...(await adoptions.adopt({ session, run, attempt, from, startBy })) }
     },
 
     async exited({ body: { session, evidence }, actor }) {

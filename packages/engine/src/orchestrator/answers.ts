@@ -1,7 +1,9 @@
 // What the answer to a route is given, and what it may answer. One function a route, in the files beside this one.
+import type { AttemptGrant } from '../kernel/attempt-token.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import type { Received } from '../model/signature.ts'
 import type { ExecutorPort } from '../model/work.ts'
+import type { Adoptions } from './adoptions.ts'
 import type { AnswerOf, BodyOf, ParamsOf, QueryOf, Route } from '../protocol/route.ts'
 import type { RouteName, Routes } from '../protocol/routes.ts'
 import type { Command, Transition } from './commands.ts'
@@ -15,6 +17,7 @@ export interface Shared {
   readonly engine: Engine
   /** The executor port for sessions that live in other processes. */
   readonly port: ExecutorPort
+  readonly adoptions: Adoptions
   readonly checkInput: InputCheck
   /** What senders of deliveries sign with, by the names that triggers have for it. */
   readonly secrets: Secrets
@@ -28,6 +31,8 @@ export interface Asked<R extends Route> {
   readonly query: QueryOf<R>
   readonly body: BodyOf<R>
   readonly actor: string
+  /** The attempt that the caller’s token is for, where it has one of these. */
+  readonly grant: AttemptGrant | null
   /** Aborted when the caller has left or the server stops. */
   readonly signal: AbortSignal
   /** What came, where the route takes it as it came. */

@@ -1,5 +1,7 @@
 // The engine: the store's transitions with their batches, and what follows from each commit. It is what the handler, the
 // direct executors and the loops all call. It holds no truth of its own: everything here can be lost at any moment.
+import type { AttemptGrant } from '../kernel/attempt-token.ts'
+import { attemptToken, provenGrant } from '../kernel/attempt-token.ts'
 import { batcher, ItemError } from '../kernel/batcher.ts'
 import type { Batcher } from '../kernel/batcher.ts'
 import { keyedHash } from '../kernel/digest.ts'
@@ -61,6 +63,11 @@ export interface Engine {
   /** What the store's clock said when the engine was opened. */
   readonly opened: Reading
   readonly context: PlanContext
+  /** Tokens for one attempt each, which every server of this store can make and prove. */
+  readonly grants: {
+    token(grant: AttemptGrant): string
+    proven(text: string): AttemptGrant | null
+  }
   /** Runs a transition and does what follows from it. */
   act<T extends { readonly follow: Follow }>(
     transition: (tx: Tx, context: PlanContext) => Steps<T>,
@@ -193,6 +200,10 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
         hash: (text: string) => keyedHash(inputKey, text),
         virtual: lanes.virtual,
       }
+    },
+    grants: {
+      token: (grant) => attemptToken(inputKey, grant),
+      proven: (text) => provenGrant(inputKey, text),
     },
     async act(transition, manner) {
       const { context } = engine

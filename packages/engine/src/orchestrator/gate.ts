@@ -29,16 +29,21 @@ export const isLoopback = (host: string): boolean => {
   )
 }
 
+/** What a request carries as `authorization: Bearer …`. */
+export const bearerOf = (request: Request): string | null =>
+  /^Bearer\s+(.+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]?.trim() ?? null
+
 /** Null lets the request in. */
 export const gate = (tokens: readonly Token[]) => {
-  return (request: Request, role: Role): Refusal | null => {
+  /** `proven`: the caller has another token, which says itself what it opens. */
+  return (request: Request, role: Role, proven = false): Refusal | null => {
     if (tokens.length === 0) return ofThisMachine(request)
-    if (role === 'public') return null
-    const given = /^Bearer\s+(.+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
-    if (given === undefined)
+    if (role === 'public' || proven) return null
+    const given = bearerOf(request)
+    if (given === null)
       return refuse('unauthorized', 'the request has no token; send `authorization: Bearer …`')
     // every token is compared, so that the time says nothing of which was near
-    const matching = tokens.filter((each) => sameText(each.token, given.trim()))
+    const matching = tokens.filter((each) => sameText(each.token, given))
     const [mine] = matching
     if (!mine) return refuse('unauthorized', 'the token of the request is not one of this server’s')
     if (MAY[mine.role].includes(role)) return null

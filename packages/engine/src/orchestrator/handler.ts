@@ -16,7 +16,9 @@ import type { RouteName } from '../protocol/routes.ts'
 import type { Socket } from '../protocol/socket.ts'
 import { SOCKET_PATH } from '../protocol/socket.ts'
 import { ACTOR_HEADER, KEY_HEADER, REPLAYED_HEADER, routes } from '../protocol/routes.ts'
+import { adoptionsOf } from './adoptions.ts'
 import { executorAnswers } from './answer-executors.ts'
+import { attemptGate, attemptTokenOf } from './attempt-gate.ts'
 import { operationsAnswers } from './answer-operations.ts'
 import { runAnswers } from './answer-runs.ts'
 import { scheduleAnswers } from './answer-schedules.ts'
@@ -89,6 +91,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
   const shared: Shared = {
     engine,
     port,
+    adoptions: adoptionsOf(engine),
     checkInput: inputCheck(ports.log),
     secrets: new Map(Object.entries(options.hookSecrets ?? {})),
     reapSoon: options.reapSoon ?? (() => undefined),
@@ -102,8 +105,12 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     ...executorAnswers(shared),
   }
 
-  const refused = (request: Request, route: Pick<Route, 'role' | 'raw'>): Refusal | null =>
-    (route.raw === true ? null : enter(request, route.role)) ??
+  const refused = (
+    request: Request,
+    route: Pick<Route, 'role' | 'raw'>,
+    proven = false,
+  ): Refusal | null =>
+    (route.raw === true ? null : enter(request, route.role, proven)) ??
     (draining && (route.raw === true || route.role !== 'public')
       ? refuse('draining', 'this server is shutting down; try another one, or again in a moment')
       : null)
@@ -143,12 +150,17 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     params: Record<string, string>,
   ): Promise<Response> => {
     const route: Route = routes[name]
-    const no = refused(request, route)
+    const token = attemptTokenOf(request)
+    const grant = token === null ? null : engine.grants.proven(token)
+    const no = refused(request, route, grant !== null)
     if (no) return problemResponse(no)
     const body = await readAs(route, request)
     if (!body.ok) return problemResponse(body)
     const parsed = parse(route, request, params, body.value)
     if ('ok' in parsed) return problemResponse(parsed)
+    const sent = { ...(parsed.query as object), ...(parsed.body as object) }
+    const beyond = grant && attemptGate(grant, name, sent)
+    if (beyond) return problemResponse(beyond)
     const actor = (route.raw === true ? null : request.headers.get(ACTOR_HEADER)) ?? 'api'
     if (!isName(actor))
       return problemResponse(
@@ -164,6 +176,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     const asked: Asked<Route> = {
       ...parsed,
       actor,
+      grant,
       raw: { bytes: body.bytes, header: (each) => request.headers.get(each) },
       get signal() {
         leave ??= linked(stopping.signal, request.signal)

@@ -1,16 +1,18 @@
 // Routes of executors: the executor port over HTTP. They repeat by keys of their own and carry JSON as text.
 import * as z from 'zod'
 import {
+  adoptRequest,
   answer,
   claimRequest,
   closeRequest,
+  grantRequest,
   itemProblem,
   logsRequest,
   registerRequest,
   renewRequest,
 } from './executor-shapes.ts'
 import { route } from './route.ts'
-import { name } from './values.ts'
+import { instant, name } from './values.ts'
 
 const ours = { group: 'executor protocol', role: 'executor', hot: true, size: 'bulk' } as const
 
@@ -82,6 +84,26 @@ export const executorRoutes = {
     body: z.object({ session: name, run: name, after: z.number().int().min(0) }),
     answer: z.object({ entries: z.array(z.unknown()) }),
     refusals: ['stale_attempt'],
+  }),
+  grant: route({
+    ...ours,
+    method: 'POST',
+    path: '/v1/executor/grant',
+    summary:
+      'A token for one attempt that the session holds: its bearer may adopt it, drive it, and nothing else',
+    body: grantRequest,
+    answer: z.object({ ok: z.literal(true), token: z.string(), startBy: instant }),
+    refusals: ['stale_attempt', 'session_ended'],
+  }),
+  adopt: route({
+    ...ours,
+    method: 'POST',
+    path: '/v1/executor/adopt',
+    summary:
+      'Take over the attempt of the token, from the session that launched it; may be repeated',
+    body: adoptRequest,
+    answer,
+    refusals: ['stale_attempt', 'session_ended'],
   }),
   exited: route({
     ...ours,

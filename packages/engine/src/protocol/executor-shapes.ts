@@ -196,6 +196,15 @@ export const closeRequest = z
   })
   .meta({ id: 'Close' })
 
+/** For whom a launcher asks for a token: the session that the attempt's own process will have. */
+export const grantRequest = z
+  .object({ session: name, run: name, attempt: whole.min(1), runner: name, startByMs: ms })
+  .meta({ id: 'Grant' })
+
+export const adoptRequest = z
+  .object({ session: name, run: name, attempt: whole.min(1) })
+  .meta({ id: 'Adopt' })
+
 /** An answer of the engine, as model/work.ts has it. */
 export const answer = z
   .looseObject({ ok: z.literal(true) })

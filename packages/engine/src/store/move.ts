@@ -514,11 +514,31 @@ const claimNamed = sql<ClaimRow>(
   claimRowOf,
 )
 
+const adopt = sql<ClaimRow>(
+  'runs.adopt',
+  `update runs set session = $4, claim = $5, rev = runs.rev + 1
+    where runs.id = $1 and runs.attempt = $2 and coalesce(runs.session, '') = $3 and coalesce(runs.status, '') = 'running' returning ${CLAIMED}`,
+  claimRowOf,
+)
+/** Moves a running attempt from one session to another, under a claim of that one. */
+export const adoptRun = (
+  { run, attempt, from, session }: Adoption,
+  claim: number,
+): Statement<ClaimRow> => statement(adopt, run, attempt, from, session, claim)
+
 const claimAgain = sql<ClaimRow>(
   'runs.claim_again',
   `select ${CLAIMED} from runs where runs.session = $1 and runs.claim = $2 order by runs.id`,
   claimRowOf,
 )
+
+/** An attempt, the session that holds it, and the one that is to. */
+export interface Adoption {
+  readonly run: string
+  readonly attempt: number
+  readonly from: string
+  readonly session: string
+}
 
 export interface LaneClaim {
   readonly session: string

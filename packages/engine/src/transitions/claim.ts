@@ -163,7 +163,7 @@ function* claimAnd(
   ]
 }
 
-const runsOf = (
+export const runsOf = (
   rows: readonly ClaimRow[],
   steps: readonly StepRow[],
   waits: readonly Parameters<typeof waitOf>[0][],

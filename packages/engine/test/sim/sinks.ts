@@ -381,7 +381,10 @@ export class Sinks {
       `select d.id from deliveries d where d.state in ('delivered', 'dropped', 'void') and (select count(*) from receipts c where c.recipient = d.id) <> 1`,
     )
     if (lacking !== undefined)
-      this.#world.violate('RAIL-04', `${JSON.stringify(lacking)} is settled and has not one receipt`)
+      this.#world.violate(
+        'RAIL-04',
+        `${JSON.stringify(lacking)} is settled and has not one receipt`,
+      )
     const early = find(
       `select c.recipient from receipts c join deliveries d on d.id = c.recipient where d.state in ('due', 'sending', 'dead')`,
     )

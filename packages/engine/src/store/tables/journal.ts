@@ -55,13 +55,15 @@ const after = sql<StepRow>(
 export const stepsAfter = (run: string, n: number, most: number): Statement<StepRow> =>
   statement(after, run, n, most)
 
-const holder = sql<{ id: string }>(
+const holder = sql<{ id: string; attempt: number }>(
   'runs.held_here',
-  'select r.id from runs r where r.id = $1 and r.session = $2',
+  'select r.id, r.attempt from runs r where r.id = $1 and r.session = $2',
 )
 /** The run, where this session holds it. */
-export const heldHere = (run: string, session: string): Statement<{ id: string }> =>
-  statement(holder, run, session)
+export const heldHere = (
+  run: string,
+  session: string,
+): Statement<{ id: string; attempt: number }> => statement(holder, run, session)
 
 const copyFrom = sql<{ key: string }>(
   'steps.copy',

@@ -110,6 +110,16 @@ const connections = sql<ConnectionRow>(
 export const connectionsOf = (ids: readonly string[]): Statement<ConnectionRow> =>
   statement(connections, rows([...new Set(ids)].map((session) => ({ session }))))
 
+const lock = sql<{ id: string; state: SessionState }>(
+  'sessions.lock',
+  `select s.id, s.state from {rows $1 as b: session text} join sessions s on s.id = b.session order by s.id {lock s}`,
+)
+/** These sessions, locked in the order of their ids. */
+export const lockSessions = (
+  ids: readonly string[],
+): Statement<{ id: string; state: SessionState }> =>
+  statement(lock, rows([...new Set(ids)].sort().map((session) => ({ session }))))
+
 const renew = sql<SessionRow>(
   'sessions.renew',
   `update sessions set renewed_at = {now}, lease_until = case when embedded = 1 or state = 'retired' then lease_until else {now} + lease_ms end,
