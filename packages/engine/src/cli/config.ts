@@ -54,7 +54,7 @@ export interface Config {
   /** When the supervisor kills an executor after its signal; null where nobody has said. */
   readonly killLimitMs: number | null
   readonly settings: Settings
-  /** Where notices are sent. */
+  /** Where a server sends notices. */
   readonly sinks: readonly SinkConfig[]
 }
 
@@ -220,8 +220,14 @@ export const CONFIG_FILE = 'leasehold.config.json'
 export const envName = (name: string): string =>
   `LEASEHOLD_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
-/** Reads all sources; throws `invalid_config` with every fault in its detail. */
-export const loadConfig = (sources: Sources): Loaded => {
+/**
+ * Reads all sources; throws `invalid_config` with every fault in its detail. What only a server needs, and whose secrets it
+ * alone is given, is read where it `serves`.
+ */
+export const loadConfig = (
+  sources: Sources,
+  { serves = false }: { readonly serves?: boolean } = {},
+): Loaded => {
   const faults: string[] = []
   const found = readConfigFile(sources, faults)
   const values = new Map<string, Value>()
@@ -263,7 +269,11 @@ export const loadConfig = (sources: Sources): Loaded => {
       faults.push(
         `settings.${name} is not a setting (${found?.path}); ${known(name, Object.keys(defaults))}`,
       )
-  const { sinks, values: ofSinks } = readSinks(named, { ...sources, file: found?.path }, faults)
+  const { sinks, values: ofSinks } = readSinks(
+    serves ? named : undefined,
+    { ...sources, file: found?.path },
+    faults,
+  )
   for (const each of ofSinks) values.set(each.name, { ...each, secret: false })
   fillIn(values, sources, found?.path)
   const of = (name: string): unknown => values.get(name)?.value

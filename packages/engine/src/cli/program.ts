@@ -333,6 +333,25 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--drop', 'drop it: what it asked for does not happen')
   reading(
     command(
+      'sinks',
+      'where notices are sent, and how far each is behind',
+      () => import('./commands/sinks.ts'),
+    ),
+  )
+  acting(
+    command(
+      'deliveries [delivery]',
+      'notices on their way to sinks, and what becomes of one',
+      () => import('./commands/deliveries.ts'),
+    ),
+  )
+    .option('--state <state>', 'due, sending, delivered, dead, dropped or void')
+    .option('--limit <count>', 'how many (default: 50)')
+    .option('--cursor <cursor>', 'the page after, as the last page said')
+    .option('--retry', 'try it anew')
+    .option('--drop', 'drop it: it is not sent')
+  reading(
+    command(
       'doctor',
       'look whether all is well, and say what mends what is not',
       () => import('./commands/doctor.ts'),

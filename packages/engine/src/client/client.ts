@@ -228,6 +228,16 @@ export interface Client {
   retryOrder(order: string): Promise<AnswerOf<Routes['retryOrder']>>
   /** Drops an order that was set aside: what it asked for does not happen. */
   dropOrder(order: string): Promise<AnswerOf<Routes['dropOrder']>>
+  /** Where notices are sent, and how far each is behind. */
+  sinks(): Promise<AnswerOf<Routes['listSinks']>>
+  /** Notices on their way to sinks, and what came of each, newest first. */
+  deliveries(
+    query?: SentQueryOf<Routes['listDeliveries']>,
+  ): Promise<AnswerOf<Routes['listDeliveries']>>
+  /** Tries a dead delivery anew. */
+  retryDelivery(delivery: string): Promise<AnswerOf<Routes['retryDelivery']>>
+  /** Drops a delivery that is due or dead: it is not sent. */
+  dropDelivery(delivery: string): Promise<AnswerOf<Routes['dropDelivery']>>
   sweeps(): Promise<AnswerOf<Routes['listSweeps']>['sweeps']>
   /** The invariants over every run there is, page by page. */
   audit(): Promise<Pick<AnswerOf<Routes['audit']>, 'healthy' | 'invariants'>>
@@ -436,6 +446,10 @@ export const connect = (options: ConnectOptions): Client => {
     ordersSetAside: async () => (await ask('listOrders')).orders,
     retryOrder: (order) => tell('retryOrder', { params: { id: order }, body: {} }),
     dropOrder: (order) => ask('dropOrder', { params: { id: order } }),
+    sinks: () => ask('listSinks'),
+    deliveries: (query = {}) => ask('listDeliveries', { query }),
+    retryDelivery: (delivery) => tell('retryDelivery', { params: { id: delivery }, body: {} }),
+    dropDelivery: (delivery) => ask('dropDelivery', { params: { id: delivery } }),
     sweeps: async () => (await ask('listSweeps')).sweeps,
     async audit() {
       const found = new Map<string, AnswerOf<Routes['audit']>['invariants'][number]>()

@@ -40,8 +40,6 @@ export const deliveryMachine = machine({
   },
 })
 export type DeliveryState = (typeof deliveryMachine.states)[number]
-export type DeliveryMove = keyof typeof deliveryMachine.moves
-
 /** A notice as a sink is given it. */
 export interface Message {
   /** The same each time that this notice is sent, to whatever sink. */

@@ -2,6 +2,7 @@
 import { refuse } from '../kernel/outcome.ts'
 import type { operationsRoutes } from '../protocol/operations-routes.ts'
 import { audit, auditHistory } from '../queries/audit.ts'
+import { deliveryWarnings } from '../queries/deliveries.ts'
 import { notices } from '../queries/notices.ts'
 import { ordersAside } from '../queries/orders.ts'
 import {
@@ -122,7 +123,14 @@ export const operationsAnswers = ({
       .read(readiness)
       .catch((error: unknown) => [`the store does not answer: ${(error as Error).message}`])
     if (health.draining()) faults.push('the server is shutting down')
-    const warnings = await engine.read((tx) => triggerWarnings(tx, secrets)).catch(() => [])
+    const warnings = await engine
+      .read(function* (tx) {
+        return [
+          ...(yield* triggerWarnings(tx, secrets)),
+          ...(yield* deliveryWarnings(tx, engine.settings)),
+        ]
+      })
+      .catch(() => [])
     return Response.json(
       { ready: faults.length === 0, faults, warnings },
       { status: faults.length ? 503 : 200 },

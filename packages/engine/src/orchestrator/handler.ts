@@ -19,6 +19,7 @@ import { ACTOR_HEADER, KEY_HEADER, REPLAYED_HEADER, routes } from '../protocol/r
 import { adoptionsOf } from './adoptions.ts'
 import { executorAnswers } from './answer-executors.ts'
 import { attemptGate, attemptTokenOf } from './attempt-gate.ts'
+import { deliveryAnswers } from './answer-deliveries.ts'
 import { operationsAnswers } from './answer-operations.ts'
 import { runAnswers } from './answer-runs.ts'
 import { scheduleAnswers } from './answer-schedules.ts'
@@ -102,6 +103,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     ...scheduleAnswers(shared),
     ...triggerAnswers(shared),
     ...operationsAnswers(shared),
+    ...deliveryAnswers(shared),
     ...executorAnswers(shared),
   }
 

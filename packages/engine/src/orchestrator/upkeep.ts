@@ -8,6 +8,7 @@ import { startLoop } from '../maintenance/loop.ts'
 import { forgetOldArrivals } from '../maintenance/prune-arrivals.ts'
 import { parkUnserved } from '../maintenance/park-unserved.ts'
 import { pruneEnded } from '../maintenance/prune-ended.ts'
+import { noticeLapsingApprovals } from '../maintenance/notice-lapsing.ts'
 import { noticeOverdueStarts } from '../maintenance/notice-overdue.ts'
 import { makeRecorder } from '../maintenance/record.ts'
 import { makeRelay } from '../maintenance/relay.ts'
@@ -93,6 +94,7 @@ export const startLoops = (
     sweep(reconcileFamilies(sweepMs)),
     sweep(parkUnserved(sweepMs)),
     sweep(noticeOverdueStarts(sweepMs)),
+    sweep(noticeLapsingApprovals(sweepMs)),
     sweep(fireSchedules(calendar)),
     sweep(pruneEnded()),
     sweep(forgetOldTicks),

@@ -161,7 +161,7 @@ export const operationsRoutes = {
     method: 'GET',
     path: '/v1/notices',
     summary:
-      'What people are to see and nothing waits for: starts that are overdue, handlers that did not run, orders that were set aside',
+      'What people are to see and nothing waits for: starts that are overdue, losses, failures, approvals, what was refused or set aside',
     group: 'server',
     role: 'viewer',
     query: z.strictObject({

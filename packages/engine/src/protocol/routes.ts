@@ -1,4 +1,5 @@
 // The one route table. Server, client, command line and OpenAPI are made from it; a route that is not here does not exist.
+import { deliveryRoutes } from './delivery-routes.ts'
 import { executorRoutes } from './executor-routes.ts'
 import { operationsRoutes } from './operations-routes.ts'
 import type { Route } from './route.ts'
@@ -11,6 +12,7 @@ export const routes = {
   ...scheduleRoutes,
   ...triggerRoutes,
   ...operationsRoutes,
+  ...deliveryRoutes,
   ...executorRoutes,
 }
 

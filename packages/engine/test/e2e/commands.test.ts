@@ -79,9 +79,13 @@ test('OPS-03 notices are listed, page by page, as words and as JSON; a cursor th
   }
   expect((await call('notices')).out).toMatch(/on_end_not_started +run_b +nobody, which was to run/)
   const page = (await json('notices', '--limit', '1')) as { next: string }
-  expect(page).toMatchObject({ notices: [{ run: 'run_b', kind: 'on_end_not_started' }] })
+  expect(page).toMatchObject({ notices: [{ run: 'run_b', kind: 'run_failed' }] })
   expect(await json('notices', '--cursor', page.next)).toMatchObject({
-    notices: [{ run: 'run_a' }],
+    notices: [
+      { run: 'run_b', kind: 'on_end_not_started' },
+      { run: 'run_a', kind: 'run_failed' },
+      { run: 'run_a', kind: 'on_end_not_started' },
+    ],
     next: null,
   })
   const cut = await call('notices', '--cursor', page.next.slice(0, -2))

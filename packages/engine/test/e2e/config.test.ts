@@ -41,6 +41,43 @@ test('OPS-06 secrets come from files too, and are never shown', async () => {
   expect(out).toMatch(/token +hidden +environment LEASEHOLD_TOKEN_FILE/)
 })
 
+test('OPS-06 RAIL-05 faults of sinks are listed at once too, each with what was expected, and no secret is shown', async () => {
+  const cwd = folder()
+  put(cwd, {
+    sinks: {
+      Ops: { type: 'log' },
+      fax: { type: 'fax' },
+      hook: { type: 'webhook', url: 'ftp://x/hush-hush', secret: 'hush-hush', kinds: ['all'] },
+      mail: { type: 'smtp', url: 'smtp://h', from: 'a@b.c', to: ['a@b.c', 'a@b.c'], cc: 'x' },
+      forge: { type: 'github', repository: 'shop', issue: 0 },
+      open: { type: 'github', repository: 'acme/shop', issue: 'key' },
+      list: { type: 'smtp', url: 'smtp://h', from: 'a@b.c', to: ['a@b.c', 'A@b.c'] },
+    },
+  })
+  const { code, err } = await ran(['serve'], {
+    cwd,
+    env: { LEASEHOLD_SINK_FORGE_TOKEN_FILE: 'nowhere' },
+  })
+  expect(code).toBe(2)
+  expect(err).not.toContain('hush-hush')
+  for (const part of [
+    'sinks.Ops is not a name for a sink',
+    'sinks.fax.type is "fax" (file ',
+    'expected log, webhook, smtp, github',
+    'sinks.hook.url is not usable (file ',
+    'sinks.hook.secret is not usable (file ',
+    'make one with: echo whsec_$(openssl rand -base64 32)',
+    'sinks.hook.kinds is ["all"] (file ',
+    'sinks.mail.cc is not a setting of a smtp sink',
+    'sinks.forge.repository is "shop" (file ',
+    'sinks.forge.issue is 0 (file ',
+    'sinks.forge.token cannot be read from nowhere (environment LEASEHOLD_SINK_FORGE_TOKEN_FILE)',
+    'sinks.open says not how to authorize',
+    'two sinks are called list-a-b-c',
+  ])
+    expect(err).toContain(part)
+})
+
 test('OPS-06 all faults are listed at once, each with its origin, with exit code 2', async () => {
   const cwd = folder()
   put(cwd, { logLevel: 'loud', prot: 1, settings: { leaseMs: 'soon', renewMs: 9_000, leasems: 1 } })

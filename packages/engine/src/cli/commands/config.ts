@@ -6,7 +6,7 @@ import { exit } from '../exit.ts'
 import { table } from '../said.ts'
 
 export const run: Run = async ({ options, out, sources }) => {
-  const { values } = loadConfig(sources)
+  const { values } = loadConfig(sources, { serves: true })
   if (options.json)
     out.json(
       Object.fromEntries(

@@ -25,7 +25,7 @@ const FILE = '.leasehold/dev.db'
 
 export const run: Run = async ({ args: [module = ''], out, sources }) => {
   const flags = { file: FILE, logLevel: 'warn', ...sources.flags }
-  const { config, values } = loadConfig({ ...sources, flags })
+  const { config, values } = loadConfig({ ...sources, flags }, { serves: true })
   const ports = systemPorts(processLog(config.logLevel))
   const workflows = await loadWorkflows(module, sources.cwd)
   const portIsGiven = values.some(({ name, origin }) => name === 'port' && origin !== 'default')
@@ -37,6 +37,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
       tokens: [],
       hookSecrets: config.hookSecrets,
       settings: config.settings,
+      sinks: config.sinks,
       ports,
       onDefect: exitOnDefect,
       onLost: exitWhenLost(out),

@@ -61,6 +61,7 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
       executorsWell,
       linesServed,
       waitsHeard,
+      sinksOnTime,
       triggersWell,
     ]) {
       try {
@@ -206,6 +207,38 @@ const linesServed = async (client: Client): Promise<Finding[]> => {
   return bad.length > 0
     ? bad
     : [{ check: 'queues', ok: true, what: 'every line with work is served' }]
+}
+
+const sinksOnTime = async (client: Client): Promise<Finding[]> => {
+  const { sinks } = await client.sinks()
+  const bad = sinks.flatMap(({ name, late, ageMs, open, dead, gone, type }): Finding[] => [
+    ...(late
+      ? [
+          {
+            check: 'sinks',
+            ok: false,
+            what: `${open} deliveries to ${name} are open, the oldest for ${span(ageMs)}${gone ? '; no server has this sink' : ''}`,
+            mend:
+              gone || type === null
+                ? `leasehold serve, with the sink ${name} in its configuration`
+                : 'leasehold deliveries --state due; then look why its sink refuses them',
+          },
+        ]
+      : []),
+    ...(dead > 0
+      ? [
+          {
+            check: 'sinks',
+            ok: false,
+            what: `${dead} deliveries to ${name} are dead`,
+            mend: 'leasehold deliveries --state dead; then leasehold deliveries <delivery> --retry or --drop',
+          },
+        ]
+      : []),
+  ])
+  return bad.length > 0
+    ? bad
+    : [{ check: 'sinks', ok: true, what: `${sinks.length} sinks, none late` }]
 }
 
 /** A waiting run has a reason that will end its wait; one that is due long since was not heard. */

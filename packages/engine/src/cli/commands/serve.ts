@@ -10,7 +10,7 @@ import { untilStopped } from '../signals.ts'
 import { tokensOf } from '../tokens.ts'
 
 export const run: Run = async ({ out, sources }) => {
-  const { config } = loadConfig(sources)
+  const { config } = loadConfig(sources, { serves: true })
   const ports = systemPorts(processLog(config.logLevel))
   const store = storeOf(config)
   const server = await startServer({

@@ -203,13 +203,6 @@ export const deliveriesBefore = (
     ? statement(newest, before.at, before.id, most)
     : statement(newestOf, before.at, before.id, most, state)
 
-const ofRun = sql<DeliveryRow>(
-  'deliveries.of_run',
-  `select ${DELIVERY} from deliveries d where d.run = $1 order by d.seq, d.id limit $2`,
-)
-export const deliveriesOf = (run: string, most: number): Statement<DeliveryRow> =>
-  statement(ofRun, run, most)
-
 // sinks
 
 export interface SinkRow {

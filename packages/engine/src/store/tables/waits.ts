@@ -248,6 +248,18 @@ export interface NewApproval {
 export const insertApprovals = (approvals: readonly NewApproval[]): Statement<{ id: string }> =>
   statement(insertApproval, rows(approvals))
 
+type LapsingRow = Pick<ApprovalRow, 'id' | 'run' | 'key' | 'prompt' | 'deadline'>
+const lapsing = sql<LapsingRow>(
+  'approvals.lapsing',
+  `select p.id, p.run, p.key, p.prompt, p.deadline from approvals p
+    where p.state = 'open' and p.deadline <= {now} + $1 and 2 * {now} >= p.created_at + p.deadline
+      and not exists (select 1 from notices n where n.run = p.run and n.kind = 'approval_lapsing' and n.occurrence = p.key)
+    order by p.deadline, p.id limit $2`,
+)
+/** Open ones whose deadline is so near, half of whose time has gone, and that nobody was told of. */
+export const lapsingApprovals = (withinMs: number, most: number): Statement<LapsingRow> =>
+  statement(lapsing, withinMs, most)
+
 const approvalById = sql<ApprovalRow>(
   'approvals.by_id',
   `select ${approvalColumns} from approvals p where p.id = $1`,
