@@ -283,11 +283,13 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   acting(
     command(
       'triggers [action] [name]',
-      'list (default), show, set, pause, resume or delete triggers, which start runs by webhooks',
+      'list (default), show, set, try, pause, resume or delete triggers, which start runs by webhooks',
       () => import('./commands/triggers.ts'),
     ),
   )
     .option('--spec <json>', 'what it takes and starts: JSON, @file, or - for stdin')
+    .option('--payload <json>', 'with try: what a delivery brings: JSON, @file, or - for stdin')
+    .option('--event <name>', 'with try: its event')
     .option('--reason <text>', 'why it is paused')
   reading(
     command(

@@ -7,4 +7,5 @@ export const secretsOf = ({ env }: Pick<Sources, 'env'>, config: Config): string
   ...[config.token, config.operatorToken, config.viewerToken, config.executorToken].filter(
     (token) => token !== null,
   ),
+  ...Object.values(config.hookSecrets),
 ]

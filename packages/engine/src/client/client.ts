@@ -193,6 +193,11 @@ export interface Client {
   trigger(name: string): Promise<TriggerDetail>
   /** Makes a trigger, which starts runs by what others send to `/hooks/<name>`, or makes it what is said now. */
   setTrigger(name: string, trigger: SentBodyOf<Routes['setTrigger']>): Promise<TriggerDetail>
+  /** What a trigger would make of a payload; nothing is started. */
+  tryTrigger(
+    name: string,
+    delivery: SentBodyOf<Routes['tryTrigger']>,
+  ): Promise<AnswerOf<Routes['tryTrigger']>>
   /** Its deliveries are refused until it is resumed. */
   pauseTrigger(name: string, why?: string): Promise<TriggerDetail>
   resumeTrigger(name: string): Promise<TriggerDetail>
@@ -425,6 +430,7 @@ export const connect = (options: ConnectOptions): Client => {
     triggers: async () => (await ask('listTriggers')).triggers,
     trigger: (name) => ask('getTrigger', { params: { name } }),
     setTrigger: (name, trigger) => ask('setTrigger', { params: { name }, body: trigger }),
+    tryTrigger: (name, delivery) => ask('tryTrigger', { params: { name }, body: delivery }),
     pauseTrigger: (name, why) =>
       tell('pauseTrigger', { params: { name }, body: { why: why ?? null } }),
     resumeTrigger: (name) => tell('resumeTrigger', { params: { name }, body: {} }),

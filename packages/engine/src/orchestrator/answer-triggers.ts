@@ -2,10 +2,11 @@
 import type * as z from 'zod'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import type { Rule, TriggerSpec } from '../model/trigger.ts'
+import { planArrival } from '../model/trigger.ts'
 import type { Frozen } from '../protocol/route.ts'
 import type { triggerRoutes } from '../protocol/trigger-routes.ts'
 import type { newTrigger, triggerDetail as detailShape } from '../protocol/trigger-shapes.ts'
-import { triggerDetail, triggers } from '../queries/triggers.ts'
+import { hook, triggerDetail, triggers } from '../queries/triggers.ts'
 import {
   noTrigger,
   pauseTrigger,
@@ -14,7 +15,7 @@ import {
   setTrigger,
 } from '../transitions/set-trigger.ts'
 import type { AnswersTo, Shared } from './answers.ts'
-import { takeDelivery } from './take-delivery.ts'
+import { startFault, takeDelivery, typeOf } from './take-delivery.ts'
 
 type Detail = Frozen<z.output<typeof detailShape>>
 
@@ -45,6 +46,22 @@ export const triggerAnswers = (shared: Shared): AnswersTo<keyof typeof triggerRo
       shown(once((tx) => pauseTrigger(tx, name, actor, body.why ?? null))),
 
     resumeTrigger: ({ params: { name }, once }) => shown(once((tx) => resumeTrigger(tx, name))),
+
+    async tryTrigger({ params: { name }, body }) {
+      const found = await engine.read((tx) => hook(tx, name))
+      if (!found) return noTrigger(name)
+      const { kind, spec } = found
+      const { payload } = body
+      const event = body.event ?? (kind === 'standard' ? typeOf(payload) : null)
+      const delivery = { id: body.delivery ?? 'a try', event, payload }
+      const plan = planArrival(name, kind, spec, delivery)
+      if (!plan.ok) return plan
+      if ('ignored' in plan) return { ignored: plan.ignored, action: null }
+      const { action } = plan
+      await engine.learn([action])
+      const no = startFault(shared, action)
+      return no ?? { ignored: null, action }
+    },
 
     async deleteTrigger({ params: { name } }) {
       return (await engine.act((tx) => removeTrigger(tx, name))).answer

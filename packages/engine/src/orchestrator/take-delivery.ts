@@ -44,11 +44,8 @@ const ignored = (note: string): Outcome<Taken> => ({
   repeated: false,
 })
 
-export const takeDelivery = ({
-  engine,
-  secrets,
-  checkInput,
-}: Shared): AnswersTo<'takeDelivery'>['takeDelivery'] => {
+export const takeDelivery = (shared: Shared): AnswersTo<'takeDelivery'>['takeDelivery'] => {
+  const { engine, secrets } = shared
   const { ports } = engine
   const say = seldom(ports.log, ports.time, 'warn')
 
@@ -97,7 +94,7 @@ export const takeDelivery = ({
     }
     const action = plan.ok ? plan.action : plan
     if (plan.ok) await engine.learn([plan.action])
-    const refused = plan.ok ? inputFault(plan.action) : null
+    const refused = plan.ok ? startFault(shared, plan.action) : null
     const { answer } = await engine.act((tx, context) =>
       takeArrival(
         tx,
@@ -110,13 +107,16 @@ export const takeDelivery = ({
       ports.log.warn('hook.not_taken', { trigger: name, delivery, event, code: answer.code })
     return answer
   }
-
-  function inputFault({ workflow, start }: Action): Refusal | null {
-    return start ? checkInput(engine.catalog, workflow, null, start.input) : null
-  }
 }
 
-const typeOf = (payload: unknown): string | null => {
+/** Why its run could not start, of what needs no row to be known. */
+export const startFault = (
+  { engine, checkInput }: Pick<Shared, 'engine' | 'checkInput'>,
+  { workflow, start }: Action,
+): Refusal | null => (start ? checkInput(engine.catalog, workflow, null, start.input) : null)
+
+/** The event of a message by Standard Webhooks stands in its payload. */
+export const typeOf = (payload: unknown): string | null => {
   const type = (payload as { type?: unknown } | null)?.type
   return typeof type === 'string' ? type : null
 }

@@ -1,8 +1,8 @@
 // Routes of triggers, and the one that their senders call.
 import * as z from 'zod'
 import { route } from './route.ts'
-import { hookName, newTrigger, taken, trigger, triggerDetail } from './trigger-shapes.ts'
-import { instant, maybe } from './values.ts'
+import { hookName, newTrigger, taken, tried, trigger, triggerDetail } from './trigger-shapes.ts'
+import { instant, json, maybe, name } from './values.ts'
 
 const params = z.strictObject({ name: hookName })
 
@@ -58,6 +58,17 @@ export const triggerRoutes = {
     body: z.strictObject({}),
     answer: triggerDetail,
     refusals: ['not_found', 'not_paused', 'command_reused'],
+  }),
+  tryTrigger: route({
+    method: 'POST',
+    path: '/v1/triggers/:name/try',
+    summary: 'What a trigger would make of a payload; nothing is started, and nothing kept',
+    group: 'triggers',
+    role: 'operator',
+    params,
+    body: z.strictObject({ event: maybe(name), delivery: maybe(name), payload: json }),
+    answer: tried,
+    refusals: ['not_found', 'unknown_workflow', 'invalid_input', 'command_reused'],
   }),
   deleteTrigger: route({
     method: 'DELETE',

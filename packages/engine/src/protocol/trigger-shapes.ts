@@ -147,3 +147,28 @@ export const taken = z
     repeated: z.boolean().describe('It had come before, and this is what became of it then'),
   })
   .meta({ id: 'Taken' })
+
+export const tried = z
+  .object({
+    ignored: z.string().nullable().describe('Why nothing would be done'),
+    action: z
+      .object({
+        workflow: z.string(),
+        key: z.string().nullable(),
+        owner: z.string(),
+        start: z
+          .object({
+            input: json,
+            queue: z.string().nullable(),
+            labels: z.array(z.string()),
+            priority: whole,
+          })
+          .nullable(),
+        signal: z.object({ name: z.string(), payload: json }).nullable(),
+      })
+      .nullable()
+      .describe(
+        'What would be done; with both, the signal where a run has the key, and else the start',
+      ),
+  })
+  .meta({ id: 'Tried' })

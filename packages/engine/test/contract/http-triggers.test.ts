@@ -448,6 +448,36 @@ test('RAIL-15 what cannot be taken says why to its sender, is shown, and is take
   })
 })
 
+test('RAIL-15 a trigger is tried on a payload: what it would do, why nothing, or what is wrong; nothing is kept', async () => {
+  const t = await world()
+  await t.client.setTrigger('pulls', pulls)
+  const payload = example('pull_request', 'opened')
+  expect(await t.client.tryTrigger('pulls', { event: 'pull_request', payload })).toEqual({
+    ignored: null,
+    action: {
+      workflow: 'review',
+      key: null,
+      owner: '',
+      start: {
+        input: { number: payload['number'], repository: 'Codertocat/Hello-World' },
+        queue: null,
+        labels: [],
+        priority: 5,
+      },
+      signal: null,
+    },
+  })
+  expect(await t.client.tryTrigger('pulls', { event: 'push', payload: {} })).toEqual({
+    ignored: 'no rule of pulls takes the event push',
+    action: null,
+  })
+  const wrong = { ...payload, number: 'seven' }
+  const refused = t.client.tryTrigger('pulls', { event: 'pull_request', payload: wrong })
+  await expect(refused).rejects.toMatchObject({ code: 'invalid_input' })
+  expect(await t.runs()).toBe(0)
+  expect((await t.client.trigger('pulls')).deliveries).toEqual([])
+})
+
 test('RAIL-15 a paused trigger refuses deliveries so that they come again; one that drains does too', async () => {
   const t = await world()
   await t.client.setTrigger('pulls', pulls)

@@ -141,6 +141,10 @@ test('RAIL-15 triggers are set, shown with what is wrong with them, paused and d
   expect(made.code).toBe(0)
   expect(made.out).toContain('/hooks/pulls')
   expect(made.out).toContain('this server has no secret named not_here')
+  expect(await json('triggers', 'try', 'pulls', '--payload', '{"name":"Ann"}')).toMatchObject({
+    action: { workflow: 'greet', start: { input: { name: 'Ann' } } },
+  })
+  expect((await call('triggers', 'try', 'pulls')).code).toBe(2)
   const doctor = await call('doctor')
   expect(doctor.code).toBe(1)
   expect(doctor.out).toContain('own actor')

@@ -1,4 +1,5 @@
-// `leasehold triggers`: lists triggers, shows one with its newest deliveries, and sets, pauses, resumes and deletes them.
+// `leasehold triggers`: lists triggers, shows one with its newest deliveries, tries it on
+// a payload, and sets, pauses, resumes and deletes them.
 import type { SentBodyOf } from '../../protocol/route.ts'
 import type { Routes } from '../../protocol/routes.ts'
 import type { Trigger, TriggerDetail } from '../../client/client.ts'
@@ -10,10 +11,12 @@ import { reach } from '../server.ts'
 
 interface Options {
   readonly spec?: string
+  readonly payload?: string
+  readonly event?: string
   readonly reason?: string
 }
 
-const ACTIONS = ['list', 'show', 'set', 'pause', 'resume', 'delete']
+const ACTIONS = ['list', 'show', 'set', 'try', 'pause', 'resume', 'delete']
 
 export const run: Run<Options> = async (call) => {
   const { args, options, out, sources } = call
@@ -29,6 +32,11 @@ export const run: Run<Options> = async (call) => {
     throw new UsageError(
       `say what it takes and starts, as in \`leasehold triggers set ${name} --spec @${name}.json\``,
     )
+  if (action === 'try' && options.payload === undefined)
+    throw new UsageError(
+      `say what a delivery brings, as in \`leasehold triggers try ${name} --event push --payload @push.json\``,
+    )
+  const payload = await readJson(options.payload, sources.cwd)
   const spec = await readJson(options.spec, sources.cwd)
   const { client } = reach(sources)
   switch (action) {
@@ -45,6 +53,14 @@ export const run: Run<Options> = async (call) => {
     case 'set':
       // the server says what of it does not fit
       return show(call, await client.setTrigger(name, spec as SentBodyOf<Routes['setTrigger']>))
+    case 'try': {
+      const { event = null } = options
+      const tried = await client.tryTrigger(name, { event, payload })
+      if (options.json) out.json(tried)
+      else if (tried.action === null) out.line(`ignored: ${tried.ignored}`)
+      else out.line(JSON.stringify(tried.action, null, 2))
+      return exit.ok
+    }
     case 'pause':
       return show(call, await client.pauseTrigger(name, options.reason))
     case 'resume':
