@@ -68,6 +68,7 @@ interface Item {
 }
 
 const text = z.string().min(1)
+const aPath = text.refine((path) => !path.includes('\0'), 'holds a NUL character')
 const whole = z.coerce.number().int().min(0)
 const list = z.union([
   z.array(text),
@@ -108,7 +109,7 @@ const postgres = {
 } as const
 
 const items: Readonly<Record<Name, Item>> = {
-  file: { schema: text, expected: 'a path', fallback: '.leasehold/leasehold.db' },
+  file: { schema: aPath, expected: 'a path', fallback: '.leasehold/leasehold.db' },
   database: postgres,
   databaseListen: postgres,
   databaseConnections: {
@@ -166,7 +167,7 @@ const items: Readonly<Record<Name, Item>> = {
   build: { schema: text, expected: 'a text', fallback: 'unknown' },
   drainMs: { schema: duration, expected: aDuration, fallback: 25_000 },
   abortGraceMs: { schema: duration, expected: aDuration, fallback: 2_000 },
-  scratch: { schema: text, expected: 'a path', fallback: '.leasehold/scratch' },
+  scratch: { schema: aPath, expected: 'a path', fallback: '.leasehold/scratch' },
   killLimitMs: { schema: duration, expected: aDuration, fallback: null },
 }
 

@@ -264,6 +264,12 @@ const table = {
     what: 'The file is not a Leasehold database.',
     todo: 'Name another file.',
   },
+  store_damaged: {
+    kind: 'fault',
+    status: 500,
+    what: 'The SQLite file, or the lock beside it, is damaged.',
+    todo: 'Put a backup in its place while no process uses it; then `leasehold doctor --after-restore`.',
+  },
   row_unreadable: {
     kind: 'fault',
     status: 500,

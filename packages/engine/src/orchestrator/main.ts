@@ -4,6 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Defect, Fault } from '../kernel/errors.ts'
+import { messageOf } from '../kernel/json.ts'
 import { systemOutgoing } from '../kernel/outgoing.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
@@ -14,7 +15,7 @@ import type { Migrated } from '../store/migrate.ts'
 import { migrateSqlite, migrations, planSqlite } from '../store/migrate.ts'
 import type { PlannedMigration } from '../store/migration-plan.ts'
 import { planOf } from '../store/migration-plan.ts'
-import { own } from '../store/owner.ts'
+import { look, takeFile } from '../store/owner.ts'
 import { openSqlite } from '../store/sqlite.ts'
 import type { PostgresStore } from '../store/postgres.ts'
 import type { SqliteStore } from '../store/sqlite.ts'
@@ -123,18 +124,7 @@ export const migrateStore = async (at: StoreAt, ports: Ports): Promise<Migrated>
 /** What `migrateStore` would do, statement by statement with its locks; it changes nothing. */
 export const planMigrations = async (at: StoreAt, ports: Ports): Promise<PlannedMigration[]> => {
   if ('file' in at) {
-    if (!existsSync(at.file)) return planOf(migrations(), migrations())
-    const ownership = own(at.file, `process ${process.pid}`)
-    try {
-      const store = openSqlite(at.file, ports.time)
-      try {
-        return planSqlite(store.db)
-      } finally {
-        await store.close()
-      }
-    } finally {
-      ownership.release()
-    }
+    return look(at.file, (db) => planSqlite(db)) ?? planOf(migrations(), migrations())
   }
   const { openPostgres, planOn } = await import('../store/postgres.ts')
   const { addressOf } = await import('./open-postgres.ts')
@@ -230,9 +220,9 @@ const withFile = async <T>(
   ports: Ports,
   act: (store: SqliteStore, migrated: Migrated) => Promise<T>,
 ): Promise<T> => {
-  const ownership = own(file, `process ${process.pid}`)
+  const ownership = takeFile(file, `process ${process.pid}`)
   try {
-    const store = openSqlite(file, ports.time)
+    const store = openSqlite(ownership.file, ports.time)
     try {
       return await act(store, migrateSqlite(store.db, ports.time.now()))
     } finally {
@@ -244,7 +234,17 @@ const withFile = async <T>(
 }
 
 const makeFolder = (file: string): void => {
-  if (file !== ':memory:') mkdirSync(path.dirname(path.resolve(file)), { recursive: true })
+  if (file === ':memory:') return
+  const folder = path.dirname(path.resolve(file))
+  try {
+    mkdirSync(folder, { recursive: true })
+  } catch (error) {
+    throw new Fault(
+      'store_unavailable',
+      `the folder ${folder} cannot be made: ${messageOf(error)}; name a file where this process may write`,
+      { retryable: false, cause: error },
+    )
+  }
 }
 
 /** The page that stands beside the program, or in a checkout beside the package; null where it was not built. */

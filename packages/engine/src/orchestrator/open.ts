@@ -12,7 +12,7 @@ import { defaults, settingsFaults } from '../model/settings.ts'
 import type { ExecutorPort } from '../model/work.ts'
 import { migrateSqlite } from '../store/migrate.ts'
 import type { Ownership } from '../store/owner.ts'
-import { own } from '../store/owner.ts'
+import { takeFile } from '../store/owner.ts'
 import { openSqlite } from '../store/sqlite.ts'
 import { standing, whileStanding } from '../store/standing.ts'
 import { takeOverFile } from '../transitions/end-session.ts'
@@ -78,13 +78,18 @@ export const openOnSqlite = async ({
 }: OpenOptions): Promise<OpenedFile> => {
   const settings = settingsOf(given)
   const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
-  const ownership: Ownership = own(file, `process ${process.pid} on ${hostname()}`)
+  const ownership: Ownership = takeFile(file, `process ${process.pid} on ${hostname()}`)
   try {
-    const bare = openSqlite(file, ports.time, synchronous === undefined ? {} : { synchronous })
+    const bare = openSqlite(
+      ownership.file,
+      ports.time,
+      synchronous === undefined ? {} : { synchronous },
+    )
     try {
       migrateSqlite(bare.db, ports.time.now())
       mustBeHere(bare.db, file)
       const stands = standing(file, {
+        place: ownership.file,
         files,
         time: ports.time,
         // else the log would be read into whatever file stands there at the next start

@@ -37,9 +37,17 @@ interface Applied {
 const RECORD =
   'create table if not exists migrations (number int primary key, name text not null, checksum text not null, applied_at bigint not null)'
 
-/** A database that has tables, and not ours, is somebody else's. */
-const refuseForeign = (tables: readonly string[]): void => {
-  if (tables.length > 0 && !tables.includes('migrations'))
+const RECORDED = ['number', 'name', 'checksum', 'applied_at']
+
+/** What stands in a database: its tables, and the columns of the one that is called as our record is. */
+interface Found {
+  readonly tables: readonly string[]
+  readonly recorded: readonly string[]
+}
+
+/** A database that has tables, and not ours, is somebody else's; so is one whose `migrations` are not our record. */
+const refuseForeign = ({ tables, recorded }: Found): void => {
+  if (tables.length > 0 && !RECORDED.every((column) => recorded.includes(column)))
     throw new Fault(
       'not_a_database',
       `the database has tables (${tables.slice(0, 3).join(', ')}) but is not Leasehold’s; name another one`,
@@ -97,7 +105,7 @@ export const migrateSqlite = (
   { after }: Pick<MigrateOptions, 'after'> = {},
 ): Migrated => {
   mustDiffer(list)
-  refuseForeign(tablesIn(db))
+  refuseForeign(foundIn(db))
   db.exec(RECORD)
   const left = pendingSqlite(db, list)
   for (const each of left) {
@@ -118,8 +126,13 @@ export const migrateSqlite = (
   return migrated(left, list)
 }
 
-const tablesIn = (db: Database.Database): string[] =>
-  keep(db.prepare(`select name from sqlite_master where type = 'table'`)).pluck().all() as string[]
+const foundIn = (db: Database.Database): Found => {
+  const names = (text: string): string[] => keep(db.prepare(text)).pluck().all() as string[]
+  return {
+    tables: names(`select name from sqlite_master where type = 'table'`),
+    recorded: names(`select name from pragma_table_info('migrations')`),
+  }
+}
 
 const pendingSqlite = (db: Database.Database, list: readonly Migration[]): Migration[] =>
   pending(
@@ -132,16 +145,22 @@ export const planSqlite = (
   db: Database.Database,
   list: readonly Migration[] = migrations(),
 ): PlannedMigration[] => {
-  const tables = tablesIn(db)
-  refuseForeign(tables)
-  return planOf(list, tables.includes('migrations') ? pendingSqlite(db, list) : list)
+  const found = foundIn(db)
+  refuseForeign(found)
+  return planOf(list, found.tables.length > 0 ? pendingSqlite(db, list) : list)
 }
 
-const tablesOf = async (client: ClientBase): Promise<string[]> => {
-  const { rows } = await client.query<{ name: string }>(
-    `select tablename as name from pg_tables where schemaname = current_schema()`,
-  )
-  return rows.map(({ name }) => name)
+const foundOn = async (client: ClientBase): Promise<Found> => {
+  const names = async (text: string): Promise<string[]> =>
+    (await client.query<{ name: string }>(text)).rows.map(({ name }) => name)
+  return {
+    tables: await names(
+      `select tablename as name from pg_tables where schemaname = current_schema()`,
+    ),
+    recorded: await names(
+      `select column_name as name from information_schema.columns where table_schema = current_schema() and table_name = 'migrations'`,
+    ),
+  }
 }
 
 /** What `migratePostgres` would do. It changes nothing and locks nothing. */
@@ -149,11 +168,12 @@ export const planPostgres = async (
   client: ClientBase,
   list: readonly Migration[] = migrations(),
 ): Promise<PlannedMigration[]> => {
-  const tables = await tablesOf(client)
-  refuseForeign(tables)
-  const { rows } = tables.includes('migrations')
-    ? await client.query<Applied>('select number, name, checksum from migrations')
-    : { rows: [] }
+  const found = await foundOn(client)
+  refuseForeign(found)
+  const { rows } =
+    found.tables.length > 0
+      ? await client.query<Applied>('select number, name, checksum from migrations')
+      : { rows: [] }
   return planOf(list, pending(rows, list))
 }
 
@@ -168,7 +188,7 @@ export const migratePostgres = async (
   { after, lockMs = LOCK_MS }: MigrateOptions = {},
 ): Promise<Migrated> => {
   mustDiffer(list)
-  refuseForeign(await tablesOf(client))
+  refuseForeign(await foundOn(client))
   const applied: Migration[] = []
   let met = 0
   for (;;) {

@@ -1,12 +1,13 @@
 // The SQLite driver: one writer, one file. A transaction runs from begin to commit without leaving this turn of the
 // event loop, so nothing can come between its statements.
 import Database from 'better-sqlite3'
-import { Defect, Fault } from '../kernel/errors.ts'
+import { Defect } from '../kernel/errors.ts'
 import type { Time } from '../kernel/time.ts'
 import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
 import { keep } from './keep.ts'
 import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
 import { UniqueViolation } from './sql.ts'
+import { faultOf } from './sqlite-faults.ts'
 import type { Behind, Store, Tap } from './store.ts'
 
 export interface SqliteStore extends Store {
@@ -128,7 +129,7 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
       return answer
     } catch (error) {
       if (db.open && db.inTransaction) db.exec('rollback')
-      throw translated(error)
+      throw faultOf(error)
     }
   }
 
@@ -204,7 +205,7 @@ const opened = (file: string, options: Options): Database.Database => {
     db.exec('pragma automatic_index = OFF')
     return db
   } catch (error) {
-    throw translated(error, file)
+    throw faultOf(error, file)
   }
 }
 
@@ -213,52 +214,4 @@ const violationOf = (error: unknown): UniqueViolation | null => {
   if (code !== 'SQLITE_CONSTRAINT_UNIQUE' && code !== 'SQLITE_CONSTRAINT_PRIMARYKEY') return null
   const [, table = 'a table'] = /failed: (?:index ')?(\w+)/.exec(message) ?? []
   return new UniqueViolation(table.split('_')[0] ?? table, error)
-}
-
-/** Driver errors become faults here, once; anything that is not the outside's doing passes unchanged. */
-const translated = (error: unknown, file?: string): unknown => {
-  const code = (error as { code?: unknown } | null)?.code
-  if (error instanceof Fault || error instanceof Defect || typeof code !== 'string') {
-    if (file !== undefined && error instanceof TypeError)
-      return new Fault(
-        'not_a_database',
-        `cannot open ${file}: ${error.message}; name a file in a folder that exists`,
-        { retryable: false, cause: error },
-      )
-    return error
-  }
-  const message = (error as Error).message
-  const where = file === undefined ? '' : ` (${file})`
-  if (code === 'SQLITE_NOTADB')
-    return new Fault(
-      'not_a_database',
-      `the file is not a SQLite database${where}; name another file`,
-      { retryable: false, cause: error },
-    )
-  if (code.startsWith('SQLITE_FULL'))
-    return new Fault(
-      'store_full',
-      `the disk of the store is full${where}; free space, the engine goes on by itself`,
-      { cause: error },
-    )
-  if (code.startsWith('SQLITE_READONLY'))
-    return new Fault('store_read_only', `the store refuses writes${where}: ${message}`, {
-      cause: error,
-    })
-  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED'))
-    return new Fault(
-      'store_unavailable',
-      `another process is using the database${where}: ${message}`,
-      { cause: error },
-    )
-  if (code.startsWith('SQLITE_IOERR') || code.startsWith('SQLITE_CANTOPEN'))
-    return new Fault('store_unavailable', `the database cannot be reached${where}: ${message}`, {
-      cause: error,
-    })
-  if (code.startsWith('SQLITE_CORRUPT'))
-    return new Fault('not_a_database', `the database file is damaged${where}: ${message}`, {
-      retryable: false,
-      cause: error,
-    })
-  return error
 }

@@ -29,7 +29,7 @@ beforeEach(() => {
   lost = []
   const onLost = (fault: Fault): void => void lost.push(fault)
   const settle = (): void => void store.db.pragma('wal_checkpoint(TRUNCATE)')
-  stands = standing(file(), { files: systemFiles, time: clock.time, settle, onLost })
+  stands = standing(file(), { place: file(), files: systemFiles, time: clock.time, settle, onLost })
 })
 afterEach(async () => {
   await store.close()
@@ -109,7 +109,7 @@ describe('OPS-08 the file of a store', () => {
     const settle = (): void => {
       throw new Error('not lost')
     }
-    const blind = standing(file(), { files, time: clock.time, settle, onLost })
+    const blind = standing(file(), { place: file(), files, time: clock.time, settle, onLost })
     may = false
     later()
     blind.check()

@@ -14,6 +14,8 @@ export interface Standing {
 }
 
 export interface StandingOptions {
+  /** The path of the file through all links, beside which its other files stand. */
+  readonly place: string
   readonly files: Files
   readonly time: Time
   /** Called at a loss: writes what is acknowledged into the file that was opened and leaves its log empty. */
@@ -25,9 +27,9 @@ export interface StandingOptions {
 /** To be asked when the store has been opened and used, so that all of its files are there. */
 export const standing = (
   file: string,
-  { files, time, settle, onLost }: StandingOptions,
+  { place, files, time, settle, onLost }: StandingOptions,
 ): Standing => {
-  const opened = [file, `${file}-wal`, `${file}.owner`].flatMap((path) => {
+  const opened = [file, `${place}-wal`, `${place}-shm`, `${place}.owner`].flatMap((path) => {
     const identity = files.identity(path)
     return typeof identity === 'string' ? [{ path, identity }] : []
   })

@@ -1,0 +1,58 @@
+// What the SQLite driver throws, said once as the faults of the engine: what happened, to which file, and what to do.
+import { statfsSync } from 'node:fs'
+import path from 'node:path'
+import type { FaultCode } from '../kernel/codes.ts'
+import { Defect, Fault } from '../kernel/errors.ts'
+
+/** The fault that an error of the driver means; anything that is not the outside's doing passes unchanged. */
+export const faultOf = (error: unknown, file?: string): unknown => {
+  const { code } = (error ?? {}) as { code?: unknown }
+  if (error instanceof Fault || error instanceof Defect) return error
+  if (typeof code !== 'string')
+    return file !== undefined && error instanceof TypeError
+      ? new Fault(
+          'not_a_database',
+          `cannot open ${file}: ${error.message}; name a file in a folder that exists`,
+          { retryable: false, cause: error },
+        )
+      : error
+  const { message } = error as Error
+  const where = file === undefined ? '' : ` (${file})`
+  const fault = (name: FaultCode, sentence: string, retryable = true): Fault =>
+    new Fault(name, sentence, { retryable, cause: error })
+  const is = (...starts: readonly string[]): boolean =>
+    starts.some((start) => code.startsWith(`SQLITE_${start}`))
+  if (is('NOTADB'))
+    return fault(
+      'not_a_database',
+      `the file is not a SQLite database${where}; name another file`,
+      false,
+    )
+  if (is('CORRUPT'))
+    return fault(
+      'store_damaged',
+      `the database file is damaged${where}: ${message}; stop what uses it, put a backup in its place and run \`leasehold doctor --after-restore\``,
+      false,
+    )
+  if (is('FULL') || (is('IOERR') && file !== undefined && isFull(file)))
+    return fault(
+      'store_full',
+      `the disk of the store is full${where}; free space, the engine goes on by itself`,
+    )
+  if (is('READONLY'))
+    return fault('store_read_only', `the store refuses writes${where}: ${message}`)
+  if (is('BUSY', 'LOCKED'))
+    return fault('store_unavailable', `another process is using the database${where}: ${message}`)
+  if (is('IOERR', 'CANTOPEN'))
+    return fault('store_unavailable', `the database cannot be reached${where}: ${message}`)
+  return error
+}
+
+/** Some writes, as of the file that SQLite shares between processes, fail on a full disk without saying so. */
+const isFull = (file: string): boolean => {
+  try {
+    return statfsSync(path.dirname(path.resolve(file))).bavail === 0
+  } catch {
+    return false
+  }
+}
