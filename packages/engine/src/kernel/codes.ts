@@ -268,7 +268,7 @@ const table = {
     kind: 'fault',
     status: 500,
     what: 'The SQLite file, or the lock beside it, is damaged.',
-    todo: 'Put a backup in its place while no process uses it; then `leasehold doctor --after-restore`.',
+    todo: 'While no process uses it: put a backup in the place of a damaged file, then `leasehold doctor --after-restore`; delete a damaged lock.',
   },
   row_unreadable: {
     kind: 'fault',
