@@ -154,7 +154,7 @@ CREATE TABLE meta (
   value text not null
 );
 
-CREATE TABLE notices (
+CREATE TABLE "notices" (
   run text not null,
   kind text not null,
   occurrence text not null default '',
@@ -164,7 +164,7 @@ CREATE TABLE notices (
   primary key (run, kind, occurrence)
 );
 
-CREATE INDEX notices_at on notices (at, kind, run, occurrence);
+CREATE INDEX notices_at on "notices" (at, kind, run, occurrence);
 
 CREATE TABLE orders (
   id text primary key,

@@ -1,8 +1,7 @@
 -- A notice is told of each time that its cause occurs: `occurrence` says which (the attempt, the approval), and is empty where
 -- a run has one at most.
-alter table notices rename to notices_once;
 drop index notices_at;
-create table notices (
+create table notices_told (
   run text not null,
   kind text not null,
   occurrence text not null default '',
@@ -11,9 +10,10 @@ create table notices (
   data text,
   primary key (run, kind, occurrence)
 );
-insert into notices (run, kind, at, sentence, data) select run, kind, at, sentence, data from notices_once;
-drop table notices_once;
-create index notices_at on notices (at, kind, run, occurrence);
+insert into notices_told (run, kind, at, sentence, data) select run, kind, at, sentence, data from notices;
+create index notices_at on notices_told (at, kind, run, occurrence);
+drop table notices;
+alter table notices_told rename to notices;
 
 -- Where notices go, a row for each kind that a sink takes; `seen_at` is when a server that has the sink last said so.
 create table sinks (
