@@ -25,6 +25,12 @@ export interface Psql {
   close(): Promise<void>
 }
 
+interface Answer {
+  readonly id: number
+  readonly rows?: Record<string, string | number | null>[]
+  readonly error?: string
+}
+
 const SCRIPT = `
   const { workerData, parentPort } = require('node:worker_threads')
   const pg = require(workerData.pg)
@@ -33,15 +39,15 @@ const SCRIPT = `
   const client = new pg.Client({ connectionString: workerData.url, options: '-c search_path=' + workerData.schema })
   const connected = client.connect()
   const flag = new Int32Array(workerData.flag)
-  workerData.port.on('message', async (message) => {
+  workerData.port.on('message', async ({ id, message }) => {
     let answer
     try {
       await connected
       if (message === null) { await client.end(); answer = { rows: [] } }
       else answer = { rows: (await client.query(message.text, message.params)).rows ?? [] }
     } catch (error) { answer = { error: error.message } }
-    workerData.port.postMessage(answer)
-    Atomics.store(flag, 0, 1)
+    workerData.port.postMessage({ id, ...answer })
+    Atomics.add(flag, 0, 1)
     Atomics.notify(flag, 0)
   })
 `
@@ -57,14 +63,17 @@ export const openPsql = (url: string, schema: string): Psql => {
     transferList: [port2],
   })
   thread.unref()
+  let calls = 0
   const call = (message: unknown): Record<string, string | number | null>[] => {
-    Atomics.store(cell, 0, 0)
-    port1.postMessage(message)
-    if (Atomics.wait(cell, 0, 0, 60_000) === 'timed-out')
-      throw new Error('the database does not answer')
-    const got = receiveMessageOnPort(port1)?.message as {
-      rows?: Record<string, string | number | null>[]
-      error?: string
+    const id = ++calls
+    port1.postMessage({ id, message })
+    let got: Answer | undefined
+    // the late answer to a call that was given up is nobody's
+    while (got?.id !== id) {
+      const seen = Atomics.load(cell, 0)
+      got = receiveMessageOnPort(port1)?.message as Answer | undefined
+      if (got === undefined && Atomics.wait(cell, 0, seen, 60_000) === 'timed-out')
+        throw new Error('the database does not answer')
     }
     if (got.error !== undefined) throw new Error(got.error)
     return got.rows ?? []
