@@ -4,7 +4,8 @@ import path from 'node:path'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
-import { CALM, fixture, folder, leasehold, ran, serve, work } from './processes.ts'
+import { definition } from '../support/engine.ts'
+import { CALM, fixture, folder, leasehold, ran, serve } from './processes.ts'
 
 test('RAIL-14 EX-24 a process with the token of an attempt adopts it, drives it to its end and exits; a second one with the same token does nothing', async () => {
   const cwd = folder()
@@ -18,16 +19,7 @@ test('RAIL-14 EX-24 a process with the token of an attempt adopts it, drives it 
     })
     return (await response.json()) as Record<string, unknown>
   }
-  // an executor announces the workflow and goes; the launcher takes its place
-  const announcing = await work(cwd, url, [], { LEASEHOLD_TOKEN: token })
-  announcing.process.kill('SIGTERM')
-  await announcing.process.ended
-  const definitions = [
-    {
-      ...DEFINITION,
-      workflow: 'steps',
-    },
-  ]
+  const definitions = [definition('steps')]
   await post('executor/register', { ...SESSION, session: 'ses_launcher', definitions })
   const file = path.join(cwd, 'steps.txt')
   const { id: run } = await post('runs', { workflow: 'steps', input: { count: 2, file } })
@@ -66,19 +58,4 @@ const SESSION = {
   queues: [],
   labels: [],
   capacity: 1,
-}
-const DEFINITION = {
-  version: '1',
-  queue: 'default',
-  labels: [],
-  input: null,
-  output: null,
-  limits: [],
-  totalLimitMs: null,
-  attemptLimitMs: null,
-  startByMs: null,
-  retry: null,
-  onEnd: null,
-  slotClass: 'default',
-  isolation: 'inline',
 }
