@@ -14,6 +14,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          isolate: false,
           include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.ts'],
           exclude: outside,
           testTimeout: 120_000,
@@ -22,6 +23,7 @@ export default defineConfig({
       {
         test: {
           name: 'engine',
+          isolate: false,
           include: ['packages/engine/test/**/*.test.ts'],
           exclude: [...outside, 'packages/engine/test/{e2e,browser,postgres}/**'],
           testTimeout: 120_000,
@@ -32,6 +34,7 @@ export default defineConfig({
         test: {
           // what the store promises, on the other database
           name: 'postgres',
+          isolate: false,
           include: [
             'packages/engine/test/contract/{run,slot,rail,round}-*.test.ts',
             'packages/engine/test/property/**/*.test.ts',
@@ -48,6 +51,7 @@ export default defineConfig({
         test: {
           // the same through a pooler in transaction mode: some of it, and at night all
           name: 'pooled',
+          isolate: false,
           include: [
             `packages/engine/test/contract/${nightly ? '{run,slot,rail}' : 'run-{claims,fence}'}*.test.ts`,
             ...(nightly ? ['packages/engine/test/property/**/*.test.ts'] : []),

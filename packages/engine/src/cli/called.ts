@@ -1,13 +1,11 @@
-// A call of the program: runs the command that was named and turns what comes of it into an exit code.
-import { CommanderError } from 'commander'
+// The program as a process: what it says goes to the terminal, and what comes of it becomes the exit code.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { exit, exitCodeOf, tell } from './exit.ts'
+import { exit } from './exit.ts'
 import { makeOutput } from './output.ts'
 import { packageFolder } from './package-folder.ts'
-import { makeProgram } from './program.ts'
+import { runProgram } from './run-program.ts'
 
-const out = makeOutput()
 const { version } = JSON.parse(readFileSync(path.join(packageFolder, 'package.json'), 'utf8')) as {
   version: string
 }
@@ -17,22 +15,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? exit.ok : exit.failed)
 })
 
-try {
-  const program = makeProgram({
-    out,
-    env: process.env,
-    cwd: process.cwd(),
-    version,
-    ended: (code) => {
-      process.exitCode = code
-    },
-  })
-  await program.parseAsync()
-} catch (error) {
-  if (error instanceof CommanderError)
-    process.exitCode = error.exitCode === 0 ? exit.ok : exit.usage
-  else {
-    tell(error, out)
-    process.exitCode = exitCodeOf(error)
-  }
-}
+process.exitCode = await runProgram(process.argv.slice(2), {
+  out: makeOutput(),
+  env: process.env,
+  cwd: process.cwd(),
+  version,
+})

@@ -4,7 +4,7 @@ import { Command, Option } from 'commander'
 import type { Call, Run } from './call.ts'
 import type { Output } from './output.ts'
 
-interface Around {
+export interface Around {
   readonly out: Output
   readonly env: NodeJS.ProcessEnv
   readonly cwd: string
@@ -26,7 +26,11 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .description('A durable workflow engine in which nothing that is held is ever stranded.')
     .version(version, '-V, --version')
     .showHelpAfterError('(leasehold <command> --help says what it takes)')
-    .configureOutput({ outputError: (text) => out.error(text.replace(/^error: /, '').trimEnd()) })
+    .configureOutput({
+      writeOut: (text) => out.line(text.trimEnd()),
+      writeErr: (text) => out.note(text.trimEnd()),
+      outputError: (text) => out.error(text.replace(/^error: /, '').trimEnd()),
+    })
     .exitOverride()
     .addHelpText(
       'after',

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 import {
   CALM,
+  called,
   fixture,
   folder,
   leasehold,
@@ -15,12 +16,12 @@ import {
   work,
 } from './processes.ts'
 
-/** A server with an executor, and the program called with its address. */
+/** A server with an executor, and commands called with its address. */
 const running = async () => {
   const cwd = folder()
   const { url, client, process: server } = await serve(cwd, CALM)
   const executor = await work(cwd, url)
-  const call = (...args: string[]) => ran(args, { cwd, env: { LEASEHOLD_URL: url } })
+  const call = (...args: string[]) => called(args, { cwd, env: { LEASEHOLD_URL: url } })
   const json = async (...args: string[]): Promise<unknown> => {
     const { code, out, err } = await call(...args, '--json')
     if (code !== 0) throw new Error(`${args.join(' ')}: ${code} ${err}`)
