@@ -63,6 +63,8 @@ export const figures: readonly Figure[] = [
   { id: 'P14', on: 'sqlite', what: 'memory over short runs', shown: [{ of: 'growth', what: 'last quarter over the third', unit: 'MB' }, { of: 'idle', what: 'resident, idle', unit: 'MB' }], size: 1_000_000, quick: 80_000, limit: false, bar: [{ of: 'growth', value: 5 }, { of: 'idle', value: 90 }] },
   { id: 'P15', on: 'sqlite', what: 'start-up of the command', shown: [{ of: 'serve', what: 'dev to serving', unit: 'ms' }, { of: 'help', what: '--help', unit: 'ms' }], size: 7, quick: 3, limit: false, bar: [{ of: 'serve', value: 700 }, { of: 'help', value: 250 }] },
   { id: 'P16', on: 'postgres', what: 'executors that hold 20 runs each', shown: [{ of: 'worst', what: 'longest gap of renewals', unit: 'ms' }, { of: 'late', what: 'renewals after their lease', unit: '' }, { of: 'core', what: 'the database, cores', unit: '' }], size: 1_000, quick: 200, limit: false, bar: [{ of: 'late', value: 0 }, { of: 'core', value: 0.2 }] },
+  { id: 'stop', on: 'sqlite', what: 'SIGTERM, lease of an hour, beyond the grace of 500 ms', shown: [{ of: 'exit', what: 'exit p50', unit: 'ms' }, { of: 'exit99', what: 'exit p99', unit: 'ms' }, { of: 'elsewhere', what: 'body elsewhere p50', unit: 'ms' }, { of: 'elsewhere99', what: 'body elsewhere p99', unit: 'ms' }], size: 200, quick: 20, limit: false, bar: [{ of: 'exit99', value: 250 }, { of: 'elsewhere99', value: 2_000 }] },
+  { id: 'broken', on: 'sqlite', what: 'the same while the server is', shown: [...['gone', 'silent', 'cuts', '404', '500', '501'].map((of) => ({ of, what: of, unit: 'ms' })), { of: 'worst', what: 'worst', unit: 'ms' }], size: 10, quick: 2, limit: false, bar: [{ of: 'worst', value: 2_000 }] },
 ]
 
 interface Spread {

@@ -6,10 +6,11 @@ import { limits } from './limit.ts'
 import { longs } from './long.ts'
 import { ours } from './ours.ts'
 import { scales } from './scale.ts'
+import { stopFigures } from './stops.ts'
 
 const [side = '', figure = '', n = '', place = '', warm] = process.argv.slice(2)
 const limit = place.startsWith('postgres:') ? postgresLimits : limits
-const measure = { ours: { ...ours, ...longs, ...scales }, limit }[side]?.[figure]
+const measure = { ours: { ...ours, ...longs, ...scales, ...stopFigures }, limit }[side]?.[figure]
 if (!measure) throw new Error(`there is no measurement ${side} ${figure}`)
 if (warm !== undefined) await measure(warm, Math.ceil(Number(n) / 100) * 20)
 const figures = await measure(place, Number(n))

@@ -5,7 +5,8 @@ import type { Timers } from '../kernel/timers.ts'
 import { sleep } from '../kernel/timers.ts'
 import type { Core, Session } from './core.ts'
 
-const CLOSE_MS = 2_000
+/** With what goes before and after it, an executor whose server is silent is gone within 2 s of its grace. */
+const CLOSE_MS = 1_500
 
 /** `unsettled`: runs whose bodies go on in a program that lives on; the session is closed for good when they have settled. */
 export const close = async (
