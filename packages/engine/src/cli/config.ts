@@ -7,6 +7,7 @@ import * as z from 'zod'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Level } from '../kernel/log.ts'
+import { isName } from '../model/definition.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
 import type { SinkConfig } from '../model/sinks.ts'
@@ -148,7 +149,11 @@ const items: Readonly<Record<Name, Item>> = {
     expected: 'debug, info, warn or error',
     fallback: 'info',
   },
-  actor: { schema: text.max(200), expected: 'a name', fallback: null },
+  actor: {
+    schema: text.refine(isName),
+    expected: 'a name of 1 to 200 characters without control characters',
+    fallback: null,
+  },
   token: secret,
   operatorToken: secret,
   viewerToken: secret,

@@ -6,6 +6,7 @@ import { call } from './call.ts'
 import type { HttpPortOptions } from './executor-port.ts'
 import { httpExecutorPort } from './executor-port.ts'
 import { refusalOf, thrown } from './judged.ts'
+import { peerOf } from './peer.ts'
 
 const TIMEOUT_MS = 10_000
 
@@ -17,13 +18,13 @@ export const attemptPort = (
 ): ExecutorPort => {
   const port = httpExecutorPort(options)
   const fetcher = options.fetch ?? ((input, init) => fetch(input, init))
-  const peer = {
+  const peer = peerOf({
     url: options.url,
     token: options.token ?? null,
     actor: null,
     fetch: fetcher,
     timers: options.ports.timers,
-  }
+  })
   return {
     ...port,
     // it serves nothing: its one run is given to it

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../kernel/codes.ts'
 import { Fault } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Timers } from '../kernel/timers.ts'
+import { headerText } from '../protocol/header-text.ts'
 import { errorFromProblem, readProblem } from '../protocol/problem.ts'
 import type { AnswerOf, Route } from '../protocol/route.ts'
 import type { RouteName, Routes } from '../protocol/routes.ts'
@@ -106,8 +107,8 @@ const requestOf = (
         accept: route.stream === true ? 'text/event-stream' : 'application/json',
         ...(what.body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(peer.token === null ? {} : { authorization: `Bearer ${peer.token}` }),
-        ...(peer.actor === null ? {} : { [ACTOR_HEADER]: peer.actor }),
-        ...(what.key === undefined ? {} : { [KEY_HEADER]: what.key }),
+        ...(peer.actor === null ? {} : { [ACTOR_HEADER]: headerText(peer.actor) }),
+        ...(what.key === undefined ? {} : { [KEY_HEADER]: headerText(what.key) }),
         ...(what.lastEventId === undefined ? {} : { 'last-event-id': what.lastEventId }),
       },
       ...(what.body === undefined ? {} : { body: bodyText(what.body) }),

@@ -13,6 +13,7 @@ import type { RouteName, Routes } from '../protocol/routes.ts'
 import type { Call, Fetch, Peer } from './call.ts'
 import { call, isPassing } from './call.ts'
 import { follow } from './follow.ts'
+import { peerOf } from './peer.ts'
 
 export interface ConnectOptions {
   /** The server's root, such as `http://127.0.0.1:7400`. */
@@ -271,13 +272,13 @@ export const connect = (options: ConnectOptions): Client => {
     retryForMs = RETRY_FOR_MS,
   } = options
   const ids: Ids = mintIds(time, random)
-  const peer: Peer = {
+  const peer: Peer = peerOf({
     url: options.url,
     token: options.token ?? null,
     actor: options.actor ?? 'client',
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     timers,
-  }
+  })
 
   const repeat = async <T>(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
     const until = time.mono() + retryForMs

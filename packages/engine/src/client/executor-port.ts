@@ -12,11 +12,12 @@ import type {
   RenewAnswer,
   Told,
 } from '../model/work.ts'
-import type { Fetch, Peer } from './call.ts'
+import type { Fetch } from './call.ts'
 import { call, JsonText } from './call.ts'
 import { follow } from './follow.ts'
 import { groupedWrites } from './grouped-writes.ts'
 import { refusalOf, thrown } from './judged.ts'
+import { peerOf } from './peer.ts'
 
 export interface HttpPortOptions {
   readonly url: string
@@ -35,7 +36,7 @@ export const httpExecutorPort = ({
   fetch: fetcher = (input, init) => fetch(input, init),
   ports: { timers, random, log },
 }: HttpPortOptions): ExecutorPort => {
-  const peer: Peer = { url, token, actor: null, fetch: fetcher, timers }
+  const peer = peerOf({ url, token, actor: null, fetch: fetcher, timers })
   const writes = groupedWrites(timers, async (session, texts) => {
     const body = new JsonText(
       `{"session":${JSON.stringify(session)},"writes":[${texts.join(',')}]}`,

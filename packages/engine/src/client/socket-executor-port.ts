@@ -21,6 +21,7 @@ import { PULSE_MS, SOCKET_PATH } from '../protocol/socket.ts'
 import type { Dial } from './dial.ts'
 import { groupedWrites } from './grouped-writes.ts'
 import { refusalOf, thrown } from './judged.ts'
+import { mustReach } from './peer.ts'
 import { SessionLink } from './session-link.ts'
 
 export interface SocketPortOptions {
@@ -64,6 +65,7 @@ export const socketExecutorPort = ({
   pulseMs = PULSE_MS,
   timeoutMs = TIMEOUT_MS,
 }: SocketPortOptions): ExecutorPort => {
+  mustReach({ url, token })
   const address = `${url.replace(/^http/, 'ws').replace(/\/+$/, '')}${SOCKET_PATH}`
   const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` }
   const all = new Map<string, Linked>()

@@ -10,12 +10,14 @@ import { temporaryScratch } from '../executor/scratch.ts'
 import { systemProcesses } from '../executor/system-processes.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
 import type { Log } from '../kernel/log.ts'
+import { LeaseholdError } from '../kernel/errors.ts'
 import { noLog } from '../kernel/log.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { systemPorts } from '../kernel/ports.ts'
 import { secretsIn } from '../model/redaction.ts'
 import type { Settings } from '../model/settings.ts'
 import { makeHandler } from '../orchestrator/handler.ts'
+import { CLOSED, untilClosed } from '../orchestrator/until-closed.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import type { Opened } from '../orchestrator/open.ts'
 import { openOnSqlite } from '../orchestrator/open.ts'
@@ -50,7 +52,7 @@ export type EmbeddedOnDatabase = EngineOptions & Extract<StoreAt, { readonly dat
 /** The engine of this process, with all that a client can do. */
 export interface EmbeddedEngine extends Client {
   readonly executor: Executor
-  /** Lets steps end, hands back what is left, closes the store. */
+  /** Lets steps end, hands back what is left, closes the store. What waits, and all that is asked later, gets `engine_closed`. */
   close(): Promise<void>
 }
 
@@ -63,9 +65,18 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Embedded> 
   const ports = systemPorts(options.log ?? noLog)
   const { file, settings } = options
   const opened = await openOnSqlite({ file, ports, ...(settings ? { settings } : {}) })
+  const engine = await started(opened, ports, options)
+  let closed = false
   return {
-    ...(await started(opened, ports, options)),
-    transaction: (work) => opened.transaction(work),
+    ...engine,
+    transaction(work) {
+      if (closed) throw new LeaseholdError('engine_closed', CLOSED)
+      return opened.transaction(work)
+    },
+    close() {
+      closed = true
+      return engine.close()
+    },
   }
 }
 
@@ -129,18 +140,17 @@ const started = async (
     await opened.close()
     throw error
   }
-  const handler = makeHandler(opened.engine)
+  const handler = untilClosed(makeHandler(opened.engine))
   const client = connect({
     url: 'http://localhost',
     fetch: (url, init) => handler.fetch(new Request(url, init)),
   })
-  return {
-    ...client,
-    executor,
-    async close() {
-      await executor.stop({ exiting: false })
-      handler.stop()
-      await opened.close()
-    },
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    // steps that are to end may ask until they have
+    await executor.stop({ exiting: false })
+    await handler.close()
+    await opened.close()
   }
+  return { ...client, executor, close: () => (closing ??= close()) }
 }

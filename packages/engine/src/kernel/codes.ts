@@ -173,6 +173,12 @@ const table = {
     what: 'The executor speaks another protocol version.',
     todo: 'Upgrade the older of the two.',
   },
+  engine_closed: {
+    kind: 'refusal',
+    status: 410,
+    what: 'The embedded engine has been closed.',
+    todo: 'Open another one; it finds all runs as they are.',
+  },
   draining: {
     kind: 'refusal',
     status: 503,

@@ -9,6 +9,15 @@ export const STILL_HERE_MS = 15_000
 
 export type Source = (signal: AbortSignal) => AsyncGenerator<Message, void, undefined>
 
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+}
+
+/** What a HEAD is answered with: nobody reads a body then, so that no source is asked and nothing is left to be ended. */
+export const streamHead = (): Response => new Response(null, { headers: HEADERS })
+
 export const eventStream = (source: Source, timers: Timers, stop: AbortSignal): Response => {
   const ended = new AbortController()
   const end = (): void => ended.abort()
@@ -55,11 +64,5 @@ export const eventStream = (source: Source, timers: Timers, stop: AbortSignal): 
       await messages.return()
     },
   })
-  return new Response(body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-accel-buffering': 'no',
-    },
-  })
+  return new Response(body, { headers: HEADERS })
 }

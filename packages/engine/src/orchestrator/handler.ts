@@ -15,6 +15,7 @@ import type { Route } from '../protocol/route.ts'
 import type { RouteName } from '../protocol/routes.ts'
 import type { Socket } from '../protocol/socket.ts'
 import { SOCKET_PATH } from '../protocol/socket.ts'
+import { textOfHeader } from '../protocol/header-text.ts'
 import { ACTOR_HEADER, KEY_HEADER, REPLAYED_HEADER, routes } from '../protocol/routes.ts'
 import { adoptionsOf } from './adoptions.ts'
 import { executorAnswers } from './answer-executors.ts'
@@ -28,7 +29,7 @@ import type { AnswersTo, Asked, Shared } from './answers.ts'
 import type { Command, Transition } from './commands.ts'
 import { doOnce } from './commands.ts'
 import type { Engine } from './engine.ts'
-import { eventStream } from './event-stream.ts'
+import { eventStream, streamHead } from './event-stream.ts'
 import { executorPort } from './executor-port.ts'
 import { executorSockets } from './executor-sockets.ts'
 import { faultsOf, invalid } from './faults.ts'
@@ -71,6 +72,8 @@ export interface Handler {
 const BULK_MAX = 64 * 1024 ** 2
 const ENVELOPE = 64 * 1024
 const NONE = new Uint8Array()
+const WRONG_NAME =
+  "is not a name of 1 to 200 characters, plain or as UTF-8'' and its percent-encoded bytes"
 
 /** The server of an engine without its socket: give requests to `fetch`, and call `stop` at the end. */
 export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handler => {
@@ -124,21 +127,18 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     }
     const read = await readBody(
       request,
-      route.size === 'bulk' ? BULK_MAX : settings.payloadMax * 1.2 + ENVELOPE,
+      route.size === 'bulk' ? BULK_MAX : Math.ceil(settings.payloadMax * 1.2) + ENVELOPE,
     )
     return read.ok ? { ...read, bytes: NONE } : read
   }
 
   const commandOf = (request: Request, name: RouteName, text: string): Command | null | Refusal => {
     const route: Route = routes[name]
-    const key = request.headers.get(KEY_HEADER)
-    if (key === null || route.method !== 'POST' || route.hot === true || route.raw === true)
+    const sent = request.headers.get(KEY_HEADER)
+    if (sent === null || route.method !== 'POST' || route.hot === true || route.raw === true)
       return null
-    if (!isName(key))
-      return invalid(
-        [{ path: KEY_HEADER, message: 'is not a name of 1 to 200 characters' }],
-        'header',
-      )
+    const key = textOfHeader(sent)
+    if (!isName(key)) return invalid([{ path: KEY_HEADER, message: WRONG_NAME }], 'header')
     return {
       key,
       route: name,
@@ -163,14 +163,11 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     const sent = { ...(parsed.query as object), ...(parsed.body as object) }
     const beyond = grant && attemptGate(grant, name, sent)
     if (beyond) return problemResponse(beyond)
-    const actor = (route.raw === true ? null : request.headers.get(ACTOR_HEADER)) ?? 'api'
+    const actor = textOfHeader(
+      (route.raw === true ? null : request.headers.get(ACTOR_HEADER)) ?? 'api',
+    )
     if (!isName(actor))
-      return problemResponse(
-        invalid(
-          [{ path: ACTOR_HEADER, message: 'is not a name of 1 to 200 characters' }],
-          'header',
-        ),
-      )
+      return problemResponse(invalid([{ path: ACTOR_HEADER, message: WRONG_NAME }], 'header'))
     const command = commandOf(request, name, body.text)
     if (command !== null && 'ok' in command) return problemResponse(command)
     let replayed = false
@@ -191,7 +188,10 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
         replayed = done.replayed
         return done.answer
       },
-      stream: (source) => eventStream(source, ports.timers, stopping.signal),
+      stream: (source) =>
+        request.method === 'HEAD'
+          ? streamHead()
+          : eventStream(source, ports.timers, stopping.signal),
     }
     const answer = answers[name] as unknown as (asked: Asked<Route>) => Promise<unknown>
     const reply = await answer(asked).finally(() => leave?.release())

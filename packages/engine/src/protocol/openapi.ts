@@ -102,7 +102,14 @@ const operation = (
       ...(keyed
         ? [header(KEY_HEADER, 'The command’s id: a repeat gets the first answer, for 24 h')]
         : []),
-      ...(writes ? [header(ACTOR_HEADER, 'Who acts; default `api`')] : []),
+      ...(writes
+        ? [
+            header(
+              ACTOR_HEADER,
+              "Who acts; default `api`. A name beyond ASCII as `UTF-8''` and its percent-encoded UTF-8 (RFC 8187)",
+            ),
+          ]
+        : []),
       ...(route.stream === true ? [header('last-event-id', 'Where to resume')] : []),
     ],
     ...(route.raw === true

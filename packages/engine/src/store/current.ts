@@ -9,12 +9,15 @@ import { currentOfSeries, presentRuns } from './tables/runs.ts'
 export function* lockCurrent(id: string): Steps<Run | undefined> {
   const [[row]] = yield* ask(lockRuns([id]))
   if (!row) return undefined
-  const run = runOf(row)
-  if (run.reason !== 'continued') return run
-  const [[current]] = yield* ask(currentOfSeries(run.series))
-  if (!current) return run
-  const [[newest]] = yield* ask(lockRuns([current.id]))
-  return newest ? runOf(newest) : run
+  let run = runOf(row)
+  // the one that was found active may have continued as well before its lock was had
+  while (run.reason === 'continued') {
+    const [[current]] = yield* ask(currentOfSeries(run.series))
+    const [[newest]] = current ? yield* ask(lockRuns([current.id])) : [[]]
+    if (!newest) return run
+    run = runOf(newest)
+  }
+  return run
 }
 
 /** Locks the same without waiting; false where another transaction has locked it. */

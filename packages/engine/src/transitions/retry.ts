@@ -3,8 +3,10 @@ import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
+import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
+import { lockCurrent } from '../store/current.ts'
 import { lockRuns, runOf } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
@@ -50,21 +52,9 @@ export function* retry(
       follow: nothing(),
     }
   const run = runOf(row)
-  if (!isTerminal(run.status))
-    return {
-      answer: refuse(
-        'already_active',
-        `${run.id} is ${run.status}${run.session === null ? '' : `, held by ${run.session} since ${run.leasedAt}`}; only a run that has ended can be started again`,
-        {
-          run: run.id,
-          status: run.status,
-          holder: run.session,
-          since: run.leasedAt,
-          reason: run.reason,
-        },
-      ),
-      follow: nothing(),
-    }
+  // a run that continues as another has not ended as long as its series has not
+  const now = run.reason === 'continued' ? ((yield* lockCurrent(run.id)) ?? run) : run
+  if (!isTerminal(now.status)) return { answer: stillActive(run.id, now), follow: nothing() }
   const [payloads, steps] = yield* ask(payloadsOf([run.id]), stepByKey(run.id, command.from ?? ''))
   const step = steps[0]
   if (command.from !== null && !step)
@@ -126,3 +116,16 @@ export function* retry(
   )
   return { answer: { ok: true, run: answer.id, retryOf: run.id, started: true }, follow }
 }
+
+const stillActive = (asked: string, run: Run) =>
+  refuse(
+    'already_active',
+    `${asked === run.id ? run.id : `${asked} goes on as ${run.id}, which`} is ${run.status}${run.session === null ? '' : `, held by ${run.session} since ${run.leasedAt}`}; only a run that has ended can be started again`,
+    {
+      run: run.id,
+      status: run.status,
+      holder: run.session,
+      since: run.leasedAt,
+      reason: run.reason,
+    },
+  )

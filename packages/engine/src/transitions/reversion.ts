@@ -7,23 +7,25 @@ import { nothing } from '../model/follow.ts'
 import { isHeld, isTerminal, laneOf, moved } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
 import { follows } from '../store/consequences.ts'
-import { lockRuns, runOf, writeRuns } from '../store/move.ts'
+import { lockCurrent } from '../store/current.ts'
+import { writeRuns } from '../store/move.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import { ask, finish } from '../store/sql.ts'
+import { finish } from '../store/sql.ts'
 import { insertEvents } from '../store/tables/journal.ts'
 import { putLanes } from '../store/tables/sessions.ts'
 
 export function* reversion(
   tx: Tx,
-  id: string,
+  asked: string,
   version: string,
   by: string,
   { catalog }: PlanContext,
 ): Steps<{ answer: Outcome<{ run: string; version: string }>; follow: Follow }> {
   const follow = nothing()
-  const [[row]] = yield* ask(lockRuns([id]))
-  if (!row) return { answer: refuse('not_found', `there is no run ${id}`, { run: id }), follow }
-  const run = runOf(row)
+  const run = yield* lockCurrent(asked)
+  if (!run)
+    return { answer: refuse('not_found', `there is no run ${asked}`, { run: asked }), follow }
+  const { id } = run
   if (isTerminal(run.status))
     return {
       answer: refuse('already_ended', `${id} is ${run.status}`, { run: id, status: run.status }),

@@ -3,16 +3,16 @@
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
+import { nothing } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
-import { lockRuns } from '../store/move.ts'
+import { lockCurrent } from '../store/current.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import { ask } from '../store/sql.ts'
 import { endAttempts } from './end-attempts.ts'
 
 export function* takeFrom(
   tx: Tx,
-  run: string,
+  id: string,
   by: string,
   reason: string | null,
   context: PlanContext,
@@ -20,7 +20,13 @@ export function* takeFrom(
   answer: Outcome<{ run: string; attempt: number; status: RunStatus }>
   follow: Follow
 }> {
-  const [[row]] = yield* ask(lockRuns([run]))
+  const current = yield* lockCurrent(id)
+  if (!current)
+    return {
+      answer: refuse('not_found', `there is no run ${id}`, { run: id }),
+      follow: nothing(),
+    }
+  const run = current.id
   const { ended, follow } = yield* endAttempts(
     tx,
     [
@@ -38,12 +44,10 @@ export function* takeFrom(
   const [first] = ended
   if (!first)
     return {
-      answer: row
-        ? refuse('not_held', `nobody holds ${run}: it is ${row.status}`, {
-            run,
-            status: row.status,
-          })
-        : refuse('not_found', `there is no run ${run}`, { run }),
+      answer: refuse('not_held', `nobody holds ${run}: it is ${current.status}`, {
+        run,
+        status: current.status,
+      }),
       follow,
     }
   follow.told.push({

@@ -370,3 +370,45 @@ test('RUN-11 a reported exit ends the session on evidence, and what it held goes
   ])
   expect((await shown.explain('run_a')).conditions[0]).toMatchObject({ code: 'holder_ended' })
 })
+
+test.each(['Łukasz', '名前', "UTF-8''x", 'José'])(
+  'OPS-02 DAG-11 whoever may be named a decider decides over HTTP, and is kept by that name: %s',
+  async (actor) => {
+    const { direct, port } = await world()
+    const executor = await hands(port, 'ses_1', [definition('hello')])
+    const client = connect({ url, fetch: direct, actor })
+    const { id } = await client.start('hello', null)
+    const [run] = (await executor.claim()) as [ClaimedRun]
+    await port.write('ses_1', {
+      run: run.run,
+      attempt: run.attempt,
+      entries: [],
+      waits: [
+        {
+          key: 'ship',
+          kind: 'approval',
+          approval: { prompt: 'Ship it?', data: null, deciders: [actor] },
+        },
+      ],
+      end: { kind: 'suspend', keys: ['ship'] },
+    })
+    await client.approve(`${id}:ship`)
+    const { events } = await client.get(id)
+    expect(events.flatMap((each) => (each.actor === null ? [] : [each.actor]))).toContain(actor)
+  },
+)
+
+test.each([
+  [{ actor: 'a\nb' }, 'the actor is'],
+  [{ actor: 'a\0b' }, 'the actor is'],
+  [{ token: 'tök→n' }, 'the token has a character'],
+  [{ url: 'http://ana:secret@localhost' }, "the server's url has a user or a password"],
+  [{ url: 'localhost' }, "the server's url is"],
+])(
+  'OPS-02 what no request can carry is refused as what it is, before any call: %j',
+  (given, says) => {
+    const making = () => connect({ url, ...given })
+    expect(making).toThrow(says)
+    expect(making).not.toThrow('secret')
+  },
+)

@@ -1,5 +1,6 @@
 // The HTTP API without sockets: one handler from request to response.
 import { afterEach, expect, test } from 'vitest'
+import type { Ports } from '../../src/kernel/ports.ts'
 import type { Handler, HandlerOptions } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { Route } from '../../src/protocol/route.ts'
@@ -561,4 +562,41 @@ test('OPS-01 the document, the page and the dashboard are served', async () => {
   expect((await text('/'))[2]).toContain('the dashboard are served')
   const without = await world()
   expect((await send(without.handler, 'GET', '/')).body).toMatchObject({ code: 'unknown_route' })
+})
+
+test('OPS-01 a HEAD of a stream has its head alone: no source is asked and no timer is left behind', async () => {
+  const { ports } = testPorts()
+  let left = 0
+  const after: Ports['timers']['after'] = (ms, run) => {
+    left += 1
+    const cancel = ports.timers.after(ms, run)
+    return () => {
+      left -= 1
+      cancel()
+    }
+  }
+  const test = await openTestEngine({ ...ports, timers: { ...ports.timers, after } })
+  opened.push(test)
+  const handler = makeHandler(test.engine)
+  const events = (method: string) =>
+    handler.fetch(new Request('http://localhost/v1/events', { method }))
+  const head = await events('HEAD')
+  expect(head.headers.get('content-type')).toContain('text/event-stream')
+  expect(left).toBe(0)
+  const { body } = await events('GET')
+  expect(left).toBeGreaterThan(0)
+  await body?.cancel()
+})
+
+test('OPS-01 the limit of a body is said in whole bytes', async () => {
+  const test = await openTestEngine(testPorts().ports, { settings: { payloadMax: 1_048_577 } })
+  opened.push(test)
+  const { status, body } = await send(
+    makeHandler(test.engine),
+    'POST',
+    '/v1/runs',
+    'x'.repeat(2 * 1024 ** 2),
+  )
+  expect(status).toBe(413)
+  expect(body['limit']).toSatisfy(Number.isInteger)
 })

@@ -288,6 +288,40 @@ describe('RUN-34 series', () => {
     })
   })
 
+  it('RUN-34 a hand-back and a change of version on any of them reach the newest', async () => {
+    const id = await t.start('w')
+    await goOn(await claim(id), 'run_zz2')
+    await goOn(await claim('run_zz2'), 'run_zz3')
+    await claim('run_zz3')
+    expect(await t.engine.reversion(id, '1', 'ana')).toMatchObject({
+      code: 'held',
+      detail: { run: 'run_zz3' },
+    })
+    expect(await t.engine.takeFrom(id, 'ana', 'stuck')).toMatchObject({ ok: true, run: 'run_zz3' })
+    expect(await t.engine.takeFrom('run_zz2', 'ana', 'stuck')).toMatchObject({
+      code: 'not_held',
+      detail: { run: 'run_zz3' },
+    })
+    await t.session({ definitions: [definition('w', { version: '2' })] })
+    expect(await t.engine.reversion(id, '2', 'ana')).toMatchObject({ ok: true, run: 'run_zz3' })
+    expect(t.run('run_zz3')['version']).toBe('2')
+    expect(t.run(id)['version']).toBe('1')
+  })
+
+  it('RUN-34 RUN-20 none of a series is started again while its newest run is active', async () => {
+    const id = await t.start('w')
+    await goOn(await claim(id), 'run_zz2')
+    const again = { run: id, id: 'run_again', from: null, version: null, by: 'ana' }
+    expect(await t.engine.retry(again)).toMatchObject({
+      code: 'already_active',
+      message: expect.stringContaining(`${id} goes on as run_zz2`),
+      detail: { run: 'run_zz2', status: 'queued' },
+    })
+    expect(t.sql('select count(*) as n from runs')).toEqual([{ n: 2 }])
+    await t.engine.cancel({ run: id, by: 'ana', reason: null })
+    expect(await t.engine.retry(again)).toMatchObject({ ok: true, retryOf: id })
+  })
+
   it('RUN-34 a sender’s id removes duplicates over the whole series', async () => {
     const id = await t.start('w')
     const run = await claim(id)
