@@ -25,7 +25,7 @@ export const limitOf = (job: Job): 'time_limit' | 'attempt_deadline' | null =>
   job.reason === 'time_limit' || job.reason === 'attempt_deadline' ? job.reason : null
 
 /** Why a run is let go of that has no first reason. */
-export interface LettingGo {
+export interface WhyLetGo {
   readonly draining: boolean
   readonly pausing: boolean
   /** A reason of this executor's own for handing the run back. */
@@ -34,7 +34,7 @@ export interface LettingGo {
 }
 
 /** The end of an attempt that is let go of; limits of time are failures and have none here. */
-export const letGoEnd = (job: Job, why: LettingGo): EndReport => {
+export const letGoEnd = (job: Job, why: WhyLetGo): EndReport => {
   if (job.reason === 'stale') return { kind: 'stale', note: job.note }
   if (job.reason !== null) return { kind: 'hand_back', reason: job.reason }
   if (why.draining) return { kind: 'hand_back', reason: 'shutdown' }

@@ -7,7 +7,7 @@
 // 3. One write of the run is in flight at a time, and whatever is ready joins the next (`writing.ts`).
 // 4. Once the fence is lost, or the attempt has ended, nothing more is written.
 // 5. It has settled only when every body that began has.
-import { Defect, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
+import { LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
 import type { FirstReason } from '../model/attempt.ts'
 import type { Job } from '../model/job.ts'
 import { askToStop, isSettled, leaveJob } from '../model/job.ts'
@@ -21,15 +21,15 @@ import type {
 } from '../model/work.ts'
 import { Abort } from './abort.ts'
 import { Branches } from './branches.ts'
-import type { Branch, Driver, DriverOptions, Left, Ready, Received, Returned } from './driver.ts'
-import { failEnd, letGoEnd, limitOf, returnedEnd, unawaited } from './ends.ts'
+import type { Branch, Driver, DriverOptions, Left, Ready, Returned } from './driver.ts'
+import { failEnd, limitOf, returnedEnd, unawaited } from './ends.ts'
 import { LateTimers } from './late-timers.ts'
+import { LettingGo } from './letting-go.ts'
 import { Outgoing } from './outgoing.ts'
-import { Replay } from './replay.ts'
+import { Receiving } from './receiving.ts'
+import { escaped } from './escaped.ts'
 import type { Ticking } from './turns.ts'
 import { Writing } from './writing.ts'
-
-const UNSENT_MAX = 100
 
 class RunDriver implements Driver, Ticking {
   readonly claimed: ClaimedRun
@@ -39,21 +39,14 @@ class RunDriver implements Driver, Ticking {
   readonly aborting = new Abort()
   readonly #options: DriverOptions
   readonly #branches: Branches
-  readonly #replay: Replay
+  readonly #receiving: Receiving
+  readonly #letting: LettingGo
   readonly #outgoing: Outgoing
   readonly #writing: Writing
   readonly #late: LateTimers
-  readonly #queue: Ready[] = []
   #begins: { key: string; begin: () => void }[] = []
-  #lastAt: number
   #end: EndReport | null = null
-  #steps = 0
-  /** At so many steps the store said that nobody waits for this slot. */
-  #aloneAt = 0
   #places = 0
-  #draining = false
-  #pausing = false
-  #gaveBack: string | null = null
   #returned = false
   #over: Left | null = null
   #quiet = 0
@@ -65,22 +58,29 @@ class RunDriver implements Driver, Ticking {
     this.#options = options
     this.claimed = claimed
     this.job = options.job
-    this.#lastAt = claimed.createdAt
-    this.#replay = new Replay(claimed.journal)
+    this.#letting = new LettingGo(this.job, options)
     this.#branches = new Branches(claimed.waits)
     this.#outgoing = new Outgoing(claimed.run, claimed.attempt, claimed.entries)
     this.#late = new LateTimers(options.ports.timers)
+    this.#receiving = new Receiving(claimed, {
+      branches: this.#branches,
+      outgoing: this.#outgoing,
+      late: this.#late,
+      clock: () => options.ports.time.mono() + options.storeOffset,
+      stir: () => this.#stir(),
+      departs: (note) => this.#park(note),
+    })
     this.#writing = new Writing(this.job, this.#outgoing, options.write, {
       retried: () => this.#branches.retried,
       end: () => this.#end,
       setEnd: (end) => (this.#end = end),
       isOver: () => this.#over !== null,
       leave: (how) => this.#leave(how),
-      alone: () => (this.#aloneAt = this.#steps),
+      alone: () => this.#letting.alone(),
       noteWait: (wait) => this.#noteWait(wait),
       told: (directive, note) => this.told(directive, note),
       written: () => {
-        if (this.#quiet >= 2 && this.#queue.length === 0) this.#goOn()
+        if (this.#quiet >= 2 && !this.#receiving.isWaiting) this.#goOn()
         else this.#stir()
       },
     })
@@ -95,7 +95,7 @@ class RunDriver implements Driver, Ticking {
   }
 
   now(): number {
-    return this.#lastAt
+    return this.#receiving.lastAt
   }
 
   get over(): boolean {
@@ -107,7 +107,7 @@ class RunDriver implements Driver, Ticking {
   }
 
   get replaying(): boolean {
-    return this.#replay.isGoing || this.#branches.hasUnreached
+    return this.#receiving.isReplaying || this.#branches.hasUnreached
   }
 
   isClosed(key: string): boolean {
@@ -152,17 +152,13 @@ class RunDriver implements Driver, Ticking {
 
   #atRest(): void {
     if (this.#over || this.#end) return
-    if (this.#replay.isGoing) {
+    if (this.#receiving.isReplaying) {
       if (this.#mustLetGo()) this.#letGo()
-      else this.#replayNext()
+      else this.#receiving.replayNext()
       return
     }
-    const next = this.#queue[0]
-    if (next) {
-      // a function that never comes to rest (it starts children in a loop) is stored in parts all the same
-      if (this.#outgoing.entries >= UNSENT_MAX) return void this.#writing.flush()
-      this.#queue.shift()
-      this.#receive(next)
+    if (this.#receiving.isWaiting) {
+      if (!this.#receiving.next()) void this.#writing.flush()
       return
     }
     if (this.#returned) return
@@ -179,56 +175,14 @@ class RunDriver implements Driver, Ticking {
     this.#goOn()
   }
 
-  #receive(next: Ready): void {
-    if (this.isClosed(next.key)) return this.#stir()
-    this.#outgoing.receive(next, this.#stamp())
-    this.#give(next.key, next)
-  }
-
-  #give(key: string, received: Received): void {
-    const branch = this.#branches.take(key)
-    this.#stir()
-    branch?.receive(received)
-  }
-
-  #stamp(): number {
-    const { ports, storeOffset } = this.#options
-    this.#lastAt = Math.max(this.#lastAt, Math.floor(ports.time.mono() + storeOffset))
-    return this.#lastAt
-  }
-
-  #replayNext(): void {
-    const entry = this.#replay.next
-    if (!entry) return
-    const branch = this.#branches.get(entry.key)
-    if (this.#replay.isConsumed(entry.key) || this.isClosed(entry.key)) {
-      this.#replay.pass()
-      this.#stir()
-    } else if (branch && branch.kind !== entry.kind)
-      this.#park(
-        `entry ${entry.n} of the journal is ${entry.key} as ${entry.kind}; the function asks for it as ${branch.kind}`,
-      )
-    else if (branch) {
-      this.#replay.pass()
-      this.#lastAt = entry.at
-      this.#give(entry.key, entry)
-    } else
-      this.#late.departs(() => {
-        const asked = this.#branches.keys()
-        this.#park(
-          `entry ${entry.n} of the journal is ${entry.key} (${entry.kind}); the function ${asked.length === 0 ? 'asks for nothing' : `asks for ${asked.join(', ')}`}`,
-        )
-      })
-  }
-
   /** At rest with nothing to give: store what is unsent, let bodies begin, suspend, or let go. */
   #goOn(): void {
     if (
       this.#over ||
       this.#end ||
       this.#writing.isBusy ||
-      this.#replay.isGoing ||
-      this.#queue.length > 0
+      this.#receiving.isReplaying ||
+      this.#receiving.isWaiting
     )
       return
     const standing = this.#branches.all()
@@ -254,8 +208,7 @@ class RunDriver implements Driver, Ticking {
   #noteWait(wait: LiveWait): void {
     this.#branches.note(wait)
     const branch = this.#branches.get(wait.key)
-    if (branch?.state === 'wait' && !this.#queue.some((each) => each.key === wait.key))
-      branch.look(wait)
+    if (branch?.state === 'wait' && !this.#receiving.has(wait.key)) branch.look(wait)
   }
 
   // ── ends ─────────────────────────────────────────────────────────────────────────────────────────
@@ -267,16 +220,7 @@ class RunDriver implements Driver, Ticking {
 
   /** Whether no further body may begin: the run is to be let go of at the next end of a step. */
   #mustLetGo(): boolean {
-    return (
-      this.job.reason !== null ||
-      this.#draining ||
-      this.#pausing ||
-      this.#gaveBack !== null ||
-      (this.#begins.length > 0 &&
-        this.#steps > this.#aloneAt &&
-        this.#steps >= this.#options.maxChainDepth &&
-        this.#options.rivals().length > 0)
-    )
+    return this.#letting.isDue(this.#begins.length > 0)
   }
 
   #letGo(): void {
@@ -287,14 +231,7 @@ class RunDriver implements Driver, Ticking {
       const retryInMs = limit === 'attempt_deadline' ? this.#options.retryInMs(error) : undefined
       return this.fail(limit, error, retryInMs)
     }
-    this.#endWith(
-      letGoEnd(this.job, {
-        draining: this.#draining,
-        pausing: this.#pausing,
-        gaveBack: this.#gaveBack,
-        rivals: this.#options.rivals,
-      }),
-    )
+    this.#endWith(this.#letting.end())
   }
 
   #park(note: string): void {
@@ -310,23 +247,8 @@ class RunDriver implements Driver, Ticking {
     this.#endWith(failEnd(reason, error, retryInMs))
   }
 
-  /**
-   * An error that is not the function's: what is stored for this run cannot be read, or a mistake of our own. The run ends
-   * `failed` with it and the other runs of this process go on; a mistake is then thrown on, as it came (SLOT-06).
-   */
   #escaped(error: unknown): void {
-    const { log, timers } = this.#options.ports
-    const { run, attempt } = this.claimed
-    log.error('driver.escaped', { run, attempt, error })
-    this.fail('error', error)
-    void this.left.then((left) => {
-      if (left.kind === 'dropped')
-        log.error('driver.end_not_saved', { run, attempt, reason: left.reason })
-      if (error instanceof Defect)
-        timers.soon(() => {
-          throw error
-        })
-    })
+    escaped(this, this.#options.ports, error)
   }
 
   // ── the function ─────────────────────────────────────────────────────────────────────────────────
@@ -341,10 +263,10 @@ class RunDriver implements Driver, Ticking {
   }
 
   async #drive(run: () => Promise<Returned>): Promise<void> {
-    while (this.#replay.length < this.claimed.entries && !this.#over) {
-      const more = await this.#options.page(this.#replay.length)
+    while (this.#receiving.length < this.claimed.entries && !this.#over) {
+      const more = await this.#options.page(this.#receiving.length)
       if (more.length === 0) break
-      this.#replay.extend(more)
+      this.#receiving.extend(more)
     }
     if (this.#over) return
     this.#stir()
@@ -362,9 +284,9 @@ class RunDriver implements Driver, Ticking {
     this.#returned = true
     if (this.#over || this.#end) return
     if (limitOf(this.job) || this.job.reason === 'stale') return this.#letGo()
-    if (this.#replay.isGoing)
+    if (this.#receiving.isReplaying)
       return this.#park(
-        `the function returned while the journal has ${this.#replay.next?.key} as entry ${this.#replay.next?.n}`,
+        `the function returned while the journal has ${this.#receiving.replayed?.key} as entry ${this.#receiving.replayed?.n}`,
       )
     const dangling = this.#branches.all().find((branch) => !this.isClosed(branch.key))
     if (dangling) return this.fail('unawaited_step', unawaited(dangling.key))
@@ -380,7 +302,7 @@ class RunDriver implements Driver, Ticking {
 
   ready(ready: Ready): void {
     if (this.#over) return
-    this.#queue.push(ready)
+    this.#receiving.add(ready)
     this.#stir()
   }
 
@@ -403,7 +325,7 @@ class RunDriver implements Driver, Ticking {
 
   bodyBegins(): void {
     this.job.bodies += 1
-    this.#steps += 1
+    this.#letting.stepBegins()
   }
 
   bodySettles(): void {
@@ -422,9 +344,9 @@ class RunDriver implements Driver, Ticking {
   }
 
   mark(key: string, kind: EntryKind): boolean {
-    if (this.#replay.take(key)) return true
+    if (this.#receiving.takeMark(key)) return true
     if (this.replaying) return false
-    if (!this.#outgoing.hasEntry(key)) this.#outgoing.mark(key, kind, this.#stamp())
+    if (!this.#outgoing.hasEntry(key)) this.#outgoing.mark(key, kind, this.#receiving.stamp())
     return true
   }
 
@@ -463,8 +385,8 @@ class RunDriver implements Driver, Ticking {
   }
 
   giveBack(reason: string): void {
-    if (this.#over || this.#gaveBack !== null) return
-    this.#gaveBack = reason
+    if (this.#over || this.#letting.gaveBack !== null) return
+    this.#letting.gaveBack = reason
     this.#stir()
   }
 
@@ -482,7 +404,7 @@ class RunDriver implements Driver, Ticking {
   }
 
   drain(): void {
-    this.#draining = true
+    this.#letting.draining = true
     this.#options.relay?.drain()
     this.#stir()
   }
@@ -495,13 +417,13 @@ class RunDriver implements Driver, Ticking {
       return this.stop('canceled', note ?? 'canceled')
     }
     this.#options.relay?.told(directive, note)
-    if (directive === 'pause') this.#pausing = true
+    if (directive === 'pause') this.#letting.pausing = true
     else if (directive === 'waits') this.#outgoing.looks = true
     else {
       // what it was told cannot be followed, so it is not to go on: somebody else may know better
       const { run, attempt } = this.claimed
       this.#options.ports.log.warn('directive.unreadable', { run, attempt, directive })
-      this.#gaveBack = 'directive_unreadable'
+      this.#letting.gaveBack = 'directive_unreadable'
     }
     this.#stir()
   }

@@ -121,6 +121,24 @@ export const audit = (
       world.violate('S2', `${row.id} was changed by no transaction that was seen`)
   }
   for (const run of shadow.runs.values()) results(run, world, shadow, real)
+  written(db, world)
+}
+
+/** EX-25: a line stands under the attempt that wrote it, once and in its order. */
+const written = (db: Database.Database, world: World): void => {
+  const parts = statement(
+    db,
+    'select run, attempt, n, upto, lines from attempt_logs order by run, attempt, n',
+  ).all() as { run: string; attempt: number; n: number; upto: number; lines: string }[]
+  let last = { place: '', n: 0 }
+  for (const { run, attempt, n, upto, lines } of parts) {
+    const place = `${run}#${attempt}`
+    for (const { text } of JSON.parse(lines) as { text: string }[])
+      if (text !== place) world.violate('EX-25', `${place} has a line that ${text} wrote`)
+    if (last.place === place && n <= last.n)
+      world.violate('EX-25', `line ${n} of ${place} is stored twice`)
+    last = { place, n: upto }
+  }
 }
 
 /** S18: a result is what its journal says, and the journal says what the bodies answer. */

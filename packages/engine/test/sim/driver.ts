@@ -14,4 +14,6 @@ export interface Driver {
   stop(): Promise<void>
   /** Loses something it holds from memory; false where it cannot. */
   forget(): boolean
+  /** Its process has ended. */
+  ended?(): void
 }

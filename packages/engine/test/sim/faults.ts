@@ -34,7 +34,14 @@ export const kinds = [
   'people.take_from',
   'people.repeat',
 ] as const
-export type Kind = (typeof kinds)[number]
+/** What befalls processes of isolated attempts, in worlds that have some; drawn apart, so that it moves no other. */
+export const processKinds = [
+  'process.kill',
+  'process.hang',
+  'process.deaf',
+  'process.leaves',
+] as const
+export type Kind = (typeof kinds)[number] | (typeof processKinds)[number]
 
 /** Kinds that count for half of all faults at most. */
 const soft: ReadonlySet<Kind> = new Set([
@@ -45,7 +52,7 @@ const soft: ReadonlySet<Kind> = new Set([
 ])
 
 /** Chance of each kind where it is on: of each operation, or of each moment of fate for what befalls processes. */
-const usual: Readonly<Record<Kind, number>> = {
+const usual: Readonly<Record<(typeof kinds)[number], number>> = {
   'store.error_before': 0.3,
   'store.error_after': 0.3,
   'store.latency': 0.12,
@@ -76,7 +83,7 @@ const usual: Readonly<Record<Kind, number>> = {
 }
 
 /** Kinds that strike operations, which a world with faults has most of, with their highest chance in calm weather. */
-const dense: readonly (readonly [Kind, number])[] = [
+const dense: readonly (readonly [(typeof kinds)[number], number])[] = [
   ['store.error_before', 0.32],
   ['store.error_after', 0.28],
   ['net.drop_request', 0.32],
@@ -88,7 +95,7 @@ const dense: readonly (readonly [Kind, number])[] = [
 ]
 
 /** Kinds that befall a process as a whole, or people: rare beside those, and worth more. */
-const heavy: readonly Kind[] = kinds.filter((kind) =>
+const heavy: readonly (typeof kinds)[number][] = kinds.filter((kind) =>
   /^(executor|orchestrator|clock|people)|partition|read_only|full/.test(kind),
 )
 
@@ -126,6 +133,14 @@ export const drawWeather = (random: Random): Weather => {
     if (random.next() < 0.85) rates[kind] = storm * most * (0.4 + 0.6 * random.next())
   return { rates, pairs: roll < 0.46, gusts: random.next() < 0.6 }
 }
+
+/** Rates of what befalls processes, in a world that has faults at all. */
+export const drawProcessFaults = (random: Random): Rates =>
+  Object.fromEntries(
+    processKinds.flatMap((kind) =>
+      random.next() < 0.7 ? [[kind, 0.05 + 0.2 * random.next()]] : [],
+    ),
+  )
 
 export class Faults {
   /** No faults any more: the world heals. */

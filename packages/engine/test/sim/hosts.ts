@@ -2,6 +2,7 @@
 import { LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Faults } from './faults.ts'
 import { httpPort } from './http.ts'
+import { Machine } from './machine.ts'
 import type { Net } from './net.ts'
 import { netPort } from './net.ts'
 import type { Driver } from './driver.ts'
@@ -14,6 +15,7 @@ import { pick } from './world.ts'
 export interface Host {
   readonly name: string
   readonly clock: Clock
+  readonly machine: Machine
   driver: Driver | null
 }
 
@@ -36,22 +38,39 @@ export class Hosts {
     setup: Omit<Setup, 'without'>,
     hooks: Omit<Hooks, 'die'>,
     count: number,
-    kind: { readonly real: boolean; readonly http: boolean; readonly rare: string | null },
+    kind: {
+      readonly real: boolean
+      readonly http: boolean
+      readonly isolated: boolean
+      readonly rare: string | null
+    },
   ) {
     this.#world = world
     this.#net = net
     this.#hooks = hooks
-    const Executor = kind.real ? RealExecutor : ScriptedExecutor
     const port = kind.http ? httpPort : netPort
     this.#make = (host, node, own) => {
       const without = host === this.all[0] ? null : kind.rare
-      return new Executor(world, node, port(net, node), { ...setup, without }, own)
+      const all: Setup = { ...setup, without }
+      return kind.real
+        ? new RealExecutor(
+            world,
+            node,
+            port(net, node),
+            all,
+            own,
+            kind.isolated ? host.machine : null,
+          )
+        : new ScriptedExecutor(world, node, port(net, node), all, own)
     }
     this.#launcher = world.born('launcher', { offset: 0 })
     const chance = faults.chance('clock.offset')
     for (let i = 0; i < count; i++) {
       const offset = faults.hits('clock.offset', false) ? pick(chance, 7_200_000) - 3_600_000 : 0
-      this.all.push({ name: `executor-${i}`, clock: { offset }, driver: null })
+      const clock = { offset }
+      const name = `executor-${i}`
+      const machine = new Machine(world, faults, name, clock)
+      this.all.push({ name, clock, machine, driver: null })
     }
   }
 
@@ -68,6 +87,7 @@ export class Hosts {
   end(driver: Driver, downMs: number): void {
     if (!driver.node.alive) return
     driver.node.alive = false
+    driver.ended?.()
     this.older.delete(driver)
     this.#ended(driver)
     const host = this.all.find((each) => each.driver === driver)

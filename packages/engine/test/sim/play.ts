@@ -6,7 +6,7 @@ import type { Commit } from './commit.ts'
 import { freshDisk } from './disk.ts'
 import { Fate } from './fate.ts'
 import type { Kind, Rates } from './faults.ts'
-import { drawWeather, Faults } from './faults.ts'
+import { drawProcessFaults, drawWeather, Faults } from './faults.ts'
 import { Hosts } from './hosts.ts'
 import { Liveness } from './liveness.ts'
 import { Net } from './net.ts'
@@ -40,6 +40,8 @@ export interface Plan {
   readonly real: boolean
   /** Calls go through the real client and the real handler. */
   readonly http: boolean
+  /** Every third workflow of the real executor has a process for each attempt. */
+  readonly isolated: boolean
   readonly runs: number
   readonly chaosMs: number
   readonly workflows: readonly string[]
@@ -94,8 +96,8 @@ const settings = {
 
 export const drawPlan = (seed: number): Plan => {
   const random = new World(seed).chance('plan')
-  const { rates, pairs, gusts } = drawWeather(random)
-  const calm = Object.keys(rates).length === 0
+  const { rates: weather, pairs, gusts } = drawWeather(random)
+  const calm = Object.keys(weather).length === 0
   const all = programs.filter((program) => program.inner !== true).map(({ name }) => name)
   const count = 4 + pick(random, 8)
   const keen = random.next() < 0.8
@@ -105,9 +107,9 @@ export const drawPlan = (seed: number): Plan => {
     for (const name of ['racer', 'shipper', 'sleeper', 'flaky'])
       if (random.next() < 0.4) workflows.add(name)
   while (workflows.size < count) workflows.add(all[pick(random, all.length)] ?? 'one')
-  return {
+  const plan = {
     seed,
-    rates,
+    rates: weather,
     pairs,
     gusts,
     keen,
@@ -124,7 +126,15 @@ export const drawPlan = (seed: number): Plan => {
     schedules: random.next() < 0.3,
     sinks: random.next() < 0.3,
     senders: random.next() < 0.3,
+    isolated: false,
     skip: [],
+  }
+  const apart = new World(seed).chance('isolation')
+  if (!plan.real || apart.next() < 0.5) return plan
+  return {
+    ...plan,
+    isolated: true,
+    rates: calm ? weather : { ...weather, ...drawProcessFaults(apart) },
   }
 }
 
@@ -385,7 +395,9 @@ const heal = async (
     turn += 1
     if (turn % 2 === 0 && orchestrator.up) void people.care()
     const asking = people.asked > people.answered || !schedules.over || !senders.over || !sinks.over
-    if (shadow.active.size > 0 || asking) quietSince = 0
+    // what hangs, or was left behind, is to be killed by its executor, not by the end of the world
+    const isDoomed = hosts.all.some(({ machine }) => machine.hasDoomed())
+    if (shadow.active.size > 0 || asking || isDoomed) quietSince = 0
     else if (quietSince === 0) quietSince = world.now
     else if (world.now - quietSince >= 1_500) over = true
     world.at(world.now + 250, null, look)

@@ -8,6 +8,7 @@ import type { ExecutorPort } from '../../src/model/work.ts'
 import type { Driver } from './driver.ts'
 import type { Input, Op } from './programs.ts'
 import { definitionFor, outputOf } from './programs.ts'
+import type { Machine } from './machine.ts'
 import type { Hooks, Setup } from './scripted-executor.ts'
 import { servedBy } from './scripted-executor.ts'
 import type { Node, World } from './world.ts'
@@ -19,7 +20,19 @@ export class RealExecutor implements Driver {
   readonly #setup: Setup
   readonly #known = new Map<string, string>()
 
-  constructor(world: World, node: Node, port: ExecutorPort, setup: Setup, hooks: Hooks) {
+  readonly #machine: Machine | null
+  #startedAt = Number.POSITIVE_INFINITY
+
+  /** With a machine, some of its workflows have a process for each attempt there. */
+  constructor(
+    world: World,
+    node: Node,
+    port: ExecutorPort,
+    setup: Setup,
+    hooks: Hooks,
+    machine: Machine | null = null,
+  ) {
+    this.#machine = machine
     this.#world = world
     this.node = node
     this.#setup = setup
@@ -28,17 +41,42 @@ export class RealExecutor implements Driver {
         ...port,
         write: (session, write) => {
           this.#reasons()
+          this.#slots()
           return port.write(session, write)
         },
         renew: (request) => {
           this.#reasons()
+          this.#slots()
+          this.#overdue()
           return port.renew(request)
+        },
+        claim: (request, signal) => {
+          this.#slots()
+          this.#overdue()
+          this.#left()
+          return port.claim(request, signal)
         },
       },
       ports: node.ports,
-      workflows: workflowsFor(world, node, setup, hooks, () =>
-        this.#executor.status().slots.reduce((sum, { used }) => sum + used, 0),
-      ),
+      workflows: workflowsFor(world, node, setup, hooks, {
+        isolated: machine !== null,
+        slotsUsed: () => this.#executor.status().slots.reduce((sum, { used }) => sum + used, 0),
+      }),
+      ...(machine
+        ? {
+            stallLimitMs: 1_200,
+            scratch: machine.scratchOf(node),
+            processes: machine.processesOf(node, (inner, die) =>
+              workflowsFor(
+                world,
+                inner,
+                setup,
+                { ...hooks, die },
+                { isolated: true, slotsUsed: null },
+              ),
+            ),
+          }
+        : {}),
       slots: { default: setup.capacity },
       host: node.name,
       drainMs: 300,
@@ -57,6 +95,41 @@ export class RealExecutor implements Driver {
       if (known !== undefined && firstReason !== known)
         this.#world.violate('EX-09', `${name} was to stop for ${known}, and now for ${firstReason}`)
     }
+  }
+
+  /** EX-24: a slot is never free while anything of its attempt is alive. */
+  #slots(): void {
+    const { jobs, markers } = this.#executor.status()
+    for (const { run, attempt } of this.#machine?.alive({ owner: this.node }) ?? [])
+      if (![...jobs, ...markers].some((each) => each.run === run && each.attempt === attempt))
+        this.#world.violate(
+          'EX-24',
+          `${run}#${attempt} is alive at ${this.node.name} and has no slot`,
+        )
+  }
+
+  /** EX-24, EX-26: what hangs, or is left behind by a process that has gone, is killed in time. */
+  #overdue(): void {
+    for (const { run, attempt } of this.#machine?.overdue(this.node) ?? [])
+      this.#world.violate(
+        'EX-26',
+        `${run}#${attempt} is still alive at ${this.node.name}, which was to kill it`,
+      )
+  }
+
+  /** EX-26: what earlier lives left on the machine is gone before anything is taken, or is held by a marker. */
+  #left(): void {
+    const { markers } = this.#executor.status()
+    for (const { run, attempt } of this.#machine?.alive({ endedBy: this.#startedAt }) ?? [])
+      if (!markers.some((each) => each.run === run && each.attempt === attempt))
+        this.#world.violate(
+          'EX-26',
+          `${this.node.name} takes work beside ${run}#${attempt}, which an earlier life left`,
+        )
+  }
+
+  ended(): void {
+    this.#machine?.closed(this.node)
   }
 
   get session(): string {
@@ -85,6 +158,7 @@ export class RealExecutor implements Driver {
   }
 
   start(): void {
+    this.#startedAt = this.#world.now
     void this.#start()
   }
 
@@ -108,7 +182,10 @@ const workflowsFor = (
   node: Node,
   setup: Setup,
   hooks: Hooks,
-  slotsUsed: () => number,
+  {
+    isolated,
+    slotsUsed,
+  }: { readonly isolated: boolean; readonly slotsUsed: (() => number) | null },
 ): AnyWorkflow[] => {
   const all = new Map<string, AnyWorkflow>()
   const atWork = new Map<string, number>()
@@ -116,10 +193,11 @@ const workflowsFor = (
   const work = async (run: string, ms: number): Promise<void> => {
     atWork.set(run, (atWork.get(run) ?? 0) + 1)
     await world.sleep(node, ms)
-    if (atWork.size > slotsUsed())
+    // a process has no slots, and its bodies end with it
+    if (slotsUsed !== null && atWork.size > slotsUsed())
       world.violate(
         'EX-10',
-        `${node.name} works on ${[...atWork.keys()].join(', ')} in ${slotsUsed()} slots`,
+        `${node.name} works on ${[...atWork.keys()].join(', ')} in ${slotsUsed?.()} slots`,
       )
     const left = (atWork.get(run) ?? 1) - 1
     if (left === 0) atWork.delete(run)
@@ -136,6 +214,7 @@ const workflowsFor = (
         ...(totalLimitMs === null ? {} : { totalLimit: totalLimitMs }),
         ...(startByMs === null ? {} : { startBy: startByMs }),
         ...(program.onEnd === undefined ? {} : { onEnd: program.onEnd }),
+        ...(isolated && program.name.length % 3 === 0 ? { isolation: 'process' as const } : {}),
         // every other program needs something first, which hears no signal
         ...(program.name.length % 2 === 0
           ? { prepare: (_input: Input, { run }: Preparation) => work(run, 30) }
@@ -144,8 +223,11 @@ const workflowsFor = (
       async (ctx, given) => {
         const input = given ?? {}
         const results: [string, unknown][] = []
-        for (const op of program.ops(input))
+        for (const op of program.ops(input)) {
+          // worlds without processes are as they were before there were logs
+          if (isolated) ctx.log(`${ctx.info.run}#${ctx.info.attempt}`)
           await perform(ctx, op, results, { world, node, hooks, all, work })
+        }
         const next = program.next?.(input) ?? null
         return next === null ? results : ctx.continueAs(next)
       },

@@ -67,6 +67,8 @@ export class Sinks {
   readonly #row: Database.Statement
   #registered = false
   #healing: number | null = null
+  /** When each was ordered, in true time. */
+  readonly #orderedAt = new Map<string, number>()
   #second: { readonly node: Node; readonly loop: Loop; stop(): Promise<void> } | null = null
 
   constructor(world: World, disk: Disk, options: Options) {
@@ -76,7 +78,7 @@ export class Sinks {
     this.#random = world.chance('sinks')
     const { db } = disk.store
     this.#open = db.prepare(
-      `select id, state from deliveries where state in ('due', 'sending', 'dead') order by created_at, id limit 5`,
+      `select id, state from deliveries where state in ('due', 'sending', 'dead') order by created_at, id`,
     )
     this.#earlier = db
       .prepare(
@@ -113,10 +115,12 @@ export class Sinks {
     const since = this.#healing
     if (!this.#options.on || since === null) return
     const left = this.#open.all() as { id: string; state: string }[]
-    for (const { id, state } of left) if (state === 'dead') void this.#operate(id, 'retry')
-    const [first] = left
-    if (first && this.#world.now - since > SETTLED_MS)
-      this.#world.violate('RAIL-02', `${first.id} is ${first.state}, and nothing hinders it`)
+    const dead = left.filter(({ state }) => state === 'dead').slice(0, 5)
+    for (const { id } of dead) void this.#operate(id, 'retry')
+    // a run that ends while the world heals has its notices then
+    for (const { id, state } of left)
+      if (this.#world.now - Math.max(since, this.#orderedAt.get(id) ?? 0) > SETTLED_MS)
+        this.#world.violate('RAIL-02', `${id} is ${state}, and nothing hinders it`)
   }
 
   /** The sinks as a server has them; `holder` is what it calls itself. */
@@ -202,6 +206,8 @@ export class Sinks {
     this.#causes(commit, change)
     for (const touch of commit.writes) {
       if (touch.name === 'sinks.put') this.#registered = true
+      if (touch.name === 'deliveries.order')
+        for (const { id } of touch.rows) this.#orderedAt.set(String(id), this.#world.now)
       if (touch.name === 'deliveries.claim') this.#claimed(touch, commit)
       if (touch.name === 'deliveries.free')
         for (const { id } of touch.rows) this.#of(String(id)).freed = true

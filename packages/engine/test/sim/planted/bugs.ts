@@ -478,6 +478,46 @@ export const bugs: readonly Bug[] = [
     'EX-03 a claim that brings nothing keeps what it reserved',
   ),
   bug(
+    'group-left-alive',
+    'executor/isolated.ts',
+    `      await this.#gone(body)
+      await scratch?.forgetProcess(label)`,
+    `      await scratch?.forgetProcess(label)`,
+    'EX-24 the slot of an isolated attempt is free when its process has exited, whatever that left alive',
+  ),
+  bug(
+    'recovery-by-note',
+    'executor/recovery.ts',
+    'while (await processes.isAlive({ leader, label })) {',
+    'while (false) {',
+    'EX-26 a start forgets what an earlier life noted, and does not look whether it is alive',
+  ),
+  bug(
+    'process-unnoted',
+    'executor/isolated.ts',
+    'await scratch?.noteProcess(label, body.group.leader)',
+    '',
+    'EX-26 a process is not written down, so that the next start does not find it',
+  ),
+  {
+    ...bug(
+      'hung-process-kept',
+      'executor/isolated.ts',
+      'body !== null && time.mono() - this.#heardAt >= limitMs',
+      'body !== null && time.mono() - this.#heardAt >= limitMs * 1e6',
+      'EX-26 a process that answers no ping is left alone',
+    ),
+    // few processes hang in a world, and most of those are ended for another reason first
+    budget: 600_000,
+  },
+  bug(
+    'lines-of-the-latest',
+    'store/tables/logs.ts',
+    'select b.run, b.attempt, b.n, b.upto,',
+    'select b.run, (select r.attempt from runs r where r.id = b.run), b.n, b.upto,',
+    'EX-25 late lines are kept under the attempt that holds the run now',
+  ),
+  bug(
     'tick-without-cas',
     'store/tables/schedules.ts',
     'where id = $1 and rev = $2 and next_at = $3 and cast($6 as bigint) <= {now} returning id',
