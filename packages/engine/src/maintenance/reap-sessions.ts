@@ -81,7 +81,7 @@ export const reapSessions = (sweepMs: number, opened: Reading | null): Sweep => 
       let acted = 0
       if (!waits) {
         // judged by the clock as it was looked at above: it may jump before this transaction begins
-        const ended = await upkeep.store.run((tx) => endLapsed(tx, wall, seenMs))
+        const { ended } = await upkeep.act((tx) => endLapsed(tx, wall, seenMs))
         for (const { id, evidence } of ended) log.warn('session.reaped', { session: id, evidence })
         examined += ended.length
       }

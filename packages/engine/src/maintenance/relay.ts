@@ -20,6 +20,9 @@ export interface Relay extends Sweep {
   stop(limitMs: number): Promise<void>
 }
 
+/** What a send came to in the store: what came of it, where it could be recorded under its claim. */
+export type Became = Came['how'] | 'claim_lost' | 'not_recorded'
+
 interface Options {
   readonly sinks: readonly Sink[]
   /** This process, among those that relay. */
@@ -27,6 +30,8 @@ interface Options {
   readonly upkeep: Pick<Upkeep, 'ports' | 'settings' | 'store' | 'read'>
   /** Something more may be due at once. */
   readonly more: () => void
+  /** Hears what came of each send, and how long after its cause. */
+  readonly came?: (sink: string, how: Became, afterMs: number) => void
   /** A pass ends when what it claimed is settled: for tests that own the clock. */
   readonly waits?: boolean
 }
@@ -44,7 +49,14 @@ const answerOf = async (sink: Sink, message: Message, signal: AbortSignal): Prom
   }
 }
 
-export const makeRelay = ({ sinks, self, upkeep, more, waits = false }: Options): Relay => {
+export const makeRelay = ({
+  sinks,
+  self,
+  upkeep,
+  more,
+  came: tell = () => undefined,
+  waits = false,
+}: Options): Relay => {
   const { ports, settings } = upkeep
   const { time, timers, log, random } = ports
   const { deliveryLeaseMs, deliveryTimeoutMs } = settings
@@ -58,7 +70,7 @@ export const makeRelay = ({ sinks, self, upkeep, more, waits = false }: Options)
   let acted = 0
   let skipped = 0
 
-  const record: Batcher<Result, boolean> = batcher(timers, async (results) => {
+  const record: Batcher<Result, Became> = batcher(timers, async (results) => {
     const done = await upkeep.store.run((tx) => recordDeliveries(tx, results, settings))
     acted += done.delivered
     skipped += done.refused + done.lost.length
@@ -68,21 +80,20 @@ export const makeRelay = ({ sinks, self, upkeep, more, waits = false }: Options)
         delivery: id,
         sentence: 'another server has claimed it since, and may send it once more',
       })
-    return results.map(() => true)
+    return results.map(({ id, came: { how } }) => (done.lost.includes(id) ? 'claim_lost' : how))
   })
 
   /** Records what came of one; the store may be down for a while, and its claim lasts no longer. */
-  const recorded = async (claimed: Claimed, came: Came, until: number): Promise<void> => {
+  const recorded = async (claimed: Claimed, came: Came, until: number): Promise<Became> => {
     const { id, claim } = claimed
     for (;;)
       try {
-        await record.add({ id, claim, came })
-        return
+        return await record.add({ id, claim, came })
       } catch (error) {
         if (cut.signal.aborted || time.mono() + RECORD_AGAIN_MS > until) {
           skipped += 1
           log.warn('delivery.not_recorded', { delivery: id, how: came.how, error })
-          return
+          return 'not_recorded'
         }
         await sleep(timers, RECORD_AGAIN_MS)
       }
@@ -132,7 +143,8 @@ export const makeRelay = ({ sinks, self, upkeep, more, waits = false }: Options)
             why: came.why,
             refusals: next.refusals + 1,
           })
-        await recorded(next, came, until)
+        const became = await recorded(next, came, until)
+        tell(sink.name, became, Math.max(0, time.now() - next.message.at))
       }
     }
     await Promise.all(Array.from({ length: Math.min(AT_ONCE, batch.length) }, line))

@@ -1,5 +1,6 @@
 // Answers to executors: the executor port, over HTTP.
 import { refuse } from '../kernel/outcome.ts'
+import { nothing } from '../model/follow.ts'
 import type { ClaimRequest, RegisterRequest, RenewRequest, Told } from '../model/work.ts'
 import type { executorRoutes } from '../protocol/executor-routes.ts'
 import type { Message } from '../protocol/sse.ts'
@@ -66,14 +67,12 @@ export const executorAnswers = ({
     },
 
     async exited({ body: { session, evidence }, actor }) {
-      const { found, ended } = await engine.store.run(function* (tx) {
+      const { found, ended } = await engine.act(function* (tx) {
         const [[row]] = yield* ask(sessionById(session))
-        return {
-          found: row !== undefined,
-          ended:
-            row !== undefined &&
-            (yield* endOnEvidence(tx, session, `reported by ${actor}: ${evidence}`)),
-        }
+        const what = `reported by ${actor}: ${evidence}`
+        return row
+          ? { found: true, ...(yield* endOnEvidence(tx, session, what)) }
+          : { found: false, ended: false, follow: nothing() }
       })
       if (!found) return refuse('not_found', `there is no session ${session}`, { session })
       if (ended) reapSoon()

@@ -1,10 +1,12 @@
 // Answers to operators: executors, slots, queues, pauses, versions, sweeps, the audit, and whether the server is well.
+import { EXPOSITION, expose } from '../kernel/meters.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { operationsRoutes } from '../protocol/operations-routes.ts'
 import { audit, auditHistory } from '../queries/audit.ts'
 import { deliveryWarnings } from '../queries/deliveries.ts'
 import { notices } from '../queries/notices.ts'
-import { ordersAside } from '../queries/orders.ts'
+import { metrics } from '../queries/metrics.ts'
+import { orderWarnings, ordersAside } from '../queries/orders.ts'
 import {
   executors,
   pauses,
@@ -28,6 +30,7 @@ export const operationsAnswers = ({
   engine,
   secrets,
   health,
+  figures,
 }: Shared): AnswersTo<keyof typeof operationsRoutes> => ({
   listExecutors: ({ query: { endedWithinMs } }) =>
     engine.read((tx) => executors(tx, endedWithinMs)),
@@ -114,6 +117,14 @@ export const operationsAnswers = ({
     return { healthy: invariants.every((each) => each.figure === 0), invariants, next }
   },
 
+  async metrics() {
+    const stored = await engine.read((tx) => metrics(tx, engine.settings))
+    const own = [...engine.meters.families(), ...figures()]
+    return new Response(expose([...stored, ...own]), {
+      headers: { 'content-type': EXPOSITION, 'cache-control': 'no-store' },
+    })
+  },
+
   async alive() {
     return { alive: true }
   },
@@ -128,6 +139,7 @@ export const operationsAnswers = ({
         return [
           ...(yield* triggerWarnings(tx, secrets)),
           ...(yield* deliveryWarnings(tx, engine.settings)),
+          ...(yield* orderWarnings(tx)),
         ]
       })
       .catch(() => [])

@@ -1,5 +1,6 @@
 // What the answer to a route is given, and what it may answer. One function a route, in the files beside this one.
 import type { AttemptGrant } from '../kernel/attempt-token.ts'
+import type { Family } from '../kernel/meters.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import type { Received } from '../model/signature.ts'
 import type { ExecutorPort } from '../model/work.ts'
@@ -23,6 +24,8 @@ export interface Shared {
   readonly secrets: Secrets
   /** Makes the sweep that takes back what dead sessions held look at once. */
   readonly reapSoon: () => void
+  /** Figures of the process around the engine. */
+  readonly figures: () => readonly Family[]
   readonly health: { draining(): boolean; inFlight(): number }
 }
 

@@ -22,7 +22,7 @@ export interface Claiming {
 }
 
 export const makeClaiming = (engine: Engine, served: Served): Claiming => {
-  const { settings, hub, lanes, ports, store } = engine
+  const { settings, hub, lanes, meters, ports, store } = engine
 
   const transition = async (
     request: Omit<ClaimRequest, 'waitMs'>,
@@ -33,9 +33,10 @@ export const makeClaiming = (engine: Engine, served: Served): Claiming => {
     const open = request.only
       ? serves.filter((lane) => request.only?.includes(parseLane(lane).workflow))
       : serves
-    const answer = await store.run((tx) =>
-      claim(tx, { ...request, ...from, serves, open }, settings),
+    const answer = await engine.timed('claim', () =>
+      store.run((tx) => claim(tx, { ...request, ...from, serves, open }, settings)),
     )
+    if (answer.ok && !answer.repeated) meters.claimed.add({}, answer.runs.length)
     if (!answer.ok && answer.code === 'session_ended') served.forget(request.session)
     return answer
   }

@@ -47,6 +47,8 @@ import type { Outcome } from '../kernel/outcome.ts'
 import type { Hub } from './hub.ts'
 import { makeHub } from './hub.ts'
 import type { Lanes } from './lanes.ts'
+import type { Meters, Purpose } from './meters.ts'
+import { makeMeters } from './meters.ts'
 import { makeLanes } from './lanes.ts'
 
 /** What a commit may want a loop to look for soon. */
@@ -63,6 +65,10 @@ export interface Engine {
   /** What the store's clock said when the engine was opened. */
   readonly opened: Reading
   readonly context: PlanContext
+  /** What this process counts as it happens. */
+  readonly meters: Meters
+  /** Does what a transaction does, and counts how long it took. */
+  timed<T>(purpose: Purpose, work: () => Promise<T>): Promise<T>
   /** Tokens for one attempt each, which every server of this store can make and prove. */
   readonly grants: {
     token(grant: AttemptGrant): string
@@ -72,6 +78,7 @@ export interface Engine {
   act<T extends { readonly follow: Follow }>(
     transition: (tx: Tx, context: PlanContext) => Steps<T>,
     manner?: Manner,
+    purpose?: Purpose,
   ): Promise<T>
   read<T>(transition: (tx: Tx) => Steps<T>): Promise<T>
   /** Does what follows from a commit: wakes lanes, admits, applies orders, tells holders and watchers. */
@@ -125,6 +132,7 @@ interface Options {
 export const openEngine = async ({ store, ports, settings }: Options): Promise<Engine> => {
   const hub = makeHub()
   const lanes = makeLanes()
+  const meters = makeMeters()
   const doing = new Set<Promise<void>>()
   let catalog: Catalog = emptyCatalog
   let heard: ((what: Wanted, keys: Follow['admit'], at: number | null) => void) | null = null
@@ -188,6 +196,15 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     store,
     hub,
     lanes,
+    meters,
+    async timed(purpose, work) {
+      const began = ports.time.mono()
+      try {
+        return await work()
+      } finally {
+        meters.transactions.observe({ purpose }, (ports.time.mono() - began) / 1_000)
+      }
+    },
     get catalog() {
       return catalog
     },
@@ -205,23 +222,25 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       token: (grant) => attemptToken(inputKey, grant),
       proven: (text) => provenGrant(inputKey, text),
     },
-    async act(transition, manner) {
+    async act(transition, manner, purpose = manner === 'sweep' ? 'sweep' : 'other') {
       const { context } = engine
       let handed: HandedOn | undefined
-      const answer = await store.run(
-        (tx) => transition(tx, context),
-        manner,
-        ({ follow: { admit } }) =>
-          handsOn && admit.size > 0
-            ? function* (tx) {
-                handed = yield* handOn(tx, admit)
-              }
-            : null,
+      const answer = await engine.timed(purpose, () =>
+        store.run(
+          (tx) => transition(tx, context),
+          manner,
+          ({ follow: { admit } }) =>
+            handsOn && admit.size > 0
+              ? function* (tx) {
+                  handed = yield* handOn(tx, admit)
+                }
+              : null,
+        ),
       )
       engine.follow(handed ? withHanded(answer.follow, handed) : answer.follow)
       return answer
     },
-    read: (transition) => store.read(transition),
+    read: (transition) => engine.timed('read', () => store.read(transition)),
     follow(follow) {
       for (const [lane, at] of follow.lanes) {
         lanes.wake(lane, at)
@@ -229,8 +248,10 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
       }
       for (const { session, ...told } of follow.told) hub.tell(session, told)
       for (const run of follow.changed) hub.changed(run)
-      for (const { kind, run, sentence } of follow.notices)
+      for (const { kind, run, sentence } of follow.notices) {
+        meters.notices.add({ kind })
         ports.log.warn(`notice.${kind}`, { run, sentence })
+      }
       if (follow.admit.size > 0) heard?.('admit', follow.admit, null)
       if (follow.orders) heard?.('orders', follow.admit, null)
       if (follow.deliveries || follow.notices.length > 0) heard?.('deliveries', follow.admit, null)
@@ -258,9 +279,11 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     ordersCame: () => heard?.('orders', new Map(), null),
     start: (item) => starts.add(item),
     startMany: (items) => startBatch(items),
-    write(session, item) {
+    async write(session, item) {
       const fault = payloadFault(item, settings.payloadMax)
-      return fault ? Promise.resolve(fault) : writes.add({ session, write: item })
+      const answer = fault ?? (await writes.add({ session, write: item }))
+      meters.wrote(item, answer)
+      return answer
     },
     async signal(command) {
       return (await engine.act((tx) => signal(tx, command, settings))).answer
@@ -303,7 +326,11 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
   }
 
   const startBatch = async (items: readonly StartItem[]): Promise<StartAnswer[]> => {
-    const { answers } = await engine.act((tx, context) => start(tx, items, context, lanes.known))
+    const { answers } = await engine.act(
+      (tx, context) => start(tx, items, context, lanes.known),
+      undefined,
+      'start',
+    )
     const known = answers.flatMap((answer, at) =>
       answer === 'known' ? [{ item: items[at] as StartItem, at }] : [],
     )
@@ -333,7 +360,11 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     // a run's second write in one flush is applied after its first
     for (const round of rounds(items)) {
       const done = await singly(round, async (part) => {
-        const { answers: first } = await engine.act((tx, context) => write(tx, part, context))
+        const { answers: first } = await engine.act(
+          (tx, context) => write(tx, part, context),
+          undefined,
+          'write',
+        )
         const again = part.filter((_item, i) => first[i] === 'again')
         const second =
           again.length === 0

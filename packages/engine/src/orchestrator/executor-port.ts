@@ -241,7 +241,8 @@ export const executorPort = (engine: Engine, options: PortOptions): OfferingPort
       return storing(session, rest)
     },
 
-    renew: async (request) => renewed(request, await renewOn(engine.store, request)),
+    renew: async (request) =>
+      renewed(request, await engine.timed('renew', () => renewOn(engine.store, request))),
     renewed,
 
     async close(request) {

@@ -5,6 +5,7 @@ import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { codes } from '../kernel/codes.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
+import type { Family } from '../kernel/meters.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { isName } from '../model/definition.ts'
@@ -50,6 +51,8 @@ export interface HandlerOptions {
   readonly reapSoon?: () => void
   /** Hears of mistakes of our own, after they were answered. */
   readonly onDefect?: (error: unknown) => void
+  /** Figures of the process around the engine, for `/metrics`. */
+  readonly figures?: () => readonly Family[]
   /** How often an executor over WebSocket is asked whether it is there. Default 5 s. */
   readonly pulseMs?: number
 }
@@ -99,6 +102,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     checkInput: inputCheck(ports.log),
     secrets: new Map(Object.entries(options.hookSecrets ?? {})),
     reapSoon: options.reapSoon ?? (() => undefined),
+    figures: options.figures ?? (() => []),
     health: { draining: () => draining, inFlight: () => inFlight + sockets.inFlight },
   }
   const answers: AnswersTo<RouteName> = {
@@ -221,11 +225,23 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     }
   }
 
+  const measured = async (route: RouteName, answer: () => Promise<Response>): Promise<Response> => {
+    const began = ports.time.mono()
+    const response = await answer()
+    engine.meters.requests.observe(
+      { route, status: String(response.status) },
+      (ports.time.mono() - began) / 1_000,
+    )
+    return response
+  }
+
   const app = new Hono()
   for (const name of Object.keys(routes) as RouteName[]) {
     const route: Route = routes[name]
     app.on(route.method, route.path, (c) =>
-      guarded(() => respond(name, c.req.raw, c.req.param() as Record<string, string>)),
+      measured(name, () =>
+        guarded(() => respond(name, c.req.raw, c.req.param() as Record<string, string>)),
+      ),
     )
   }
   app.get(SOCKET_PATH, (c) =>

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Defect, Fault } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
+import { watchProcess } from '../kernel/process-figures.ts'
 import { systemOutgoing } from '../kernel/outgoing.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
@@ -58,6 +59,7 @@ export interface RunningServer {
 export const startServer = async (config: ServerConfig): Promise<RunningServer> => {
   const { store, ports } = config
   const opened = await open(config)
+  const watched = watchProcess()
   let listening: Listening
   try {
     const page = dashboardPage()
@@ -67,10 +69,12 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
       tokens: config.tokens,
       hookSecrets: config.hookSecrets ?? {},
       onDefect: config.onDefect,
+      figures: () => watched.read(),
       reapSoon: () => opened.loops.all.find(({ name }) => name === 'reap-sessions')?.soon(),
       ...(page === null ? {} : { dashboard: page }),
     })
   } catch (error) {
+    watched.stop()
     await opened.close()
     throw error
   }
@@ -81,6 +85,7 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
   const stop = async (): Promise<void> => {
     await listening.close()
     await opened.close()
+    watched.stop()
     ports.log.info('server.stopped', { url })
   }
   return { url, opened, stop: () => (stopped ??= stop()) }

@@ -46,9 +46,14 @@ export const startLoops = (
   const upkeep = sweeping(engine)
   const opened = engine.store.kind === 'postgres' ? engine.opened : null
   const recorder = makeRecorder(upkeep, manual)
+  const { meters } = engine
+  const record: typeof recorder.add = (row) => {
+    meters.passes.observe({ sweep: row.name }, row.duration_ms / 1_000)
+    return recorder.add(row)
+  }
   let turns = everyTurn
   const sweep = (each: Sweep): Loop =>
-    startLoop(each, upkeep, recorder.add, { manual, mine: () => turns.mine(each.name) })
+    startLoop(each, upkeep, record, { manual, mine: () => turns.mine(each.name) })
   const line = admitWaiting()
   const admit = sweep(line)
   const atOnce = admissions(upkeep, (keys) => {
@@ -72,7 +77,7 @@ export const startLoops = (
       },
     },
     upkeep,
-    recorder.add,
+    record,
     { manual },
   )
   const relay = makeRelay({
@@ -80,10 +85,14 @@ export const startLoops = (
     self,
     upkeep,
     more: () => relaying.soon(),
+    came(sink, how, afterMs) {
+      meters.deliveries.add({ sink, how })
+      if (how === 'delivered') meters.delivered.observe({ sink }, afterMs / 1_000)
+    },
     waits: manual,
   })
   /** Each server relays to the sinks that it has itself. */
-  const relaying = startLoop(relay, upkeep, recorder.add, { manual })
+  const relaying = startLoop(relay, upkeep, record, { manual })
   const all = [
     admit,
     orders,

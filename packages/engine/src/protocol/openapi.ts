@@ -145,7 +145,9 @@ const operation = (
         content:
           route.stream === true
             ? { 'text/event-stream': { schema: { type: 'string' } } }
-            : { 'application/json': { schema: schemaOf(route.answer, 'output') } },
+            : {
+                [route.text ?? 'application/json']: { schema: schemaOf(route.answer, 'output') },
+              },
       },
       ...Object.fromEntries(
         [...statuses]

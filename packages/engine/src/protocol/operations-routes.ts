@@ -12,6 +12,7 @@ import {
   sweep,
   workflow,
 } from './operations-shapes.ts'
+import { EXPOSITION } from '../kernel/meters.ts'
 import { route } from './route.ts'
 import { inQuery, instant, maybe, ms, name, whole } from './values.ts'
 
@@ -178,7 +179,12 @@ export const operationsRoutes = {
       'Orders that failed by their content so often that they were set aside, the oldest first',
     group: 'server',
     role: 'viewer',
-    answer: z.object({ orders: z.array(order) }),
+    answer: z.object({
+      orders: z.array(order),
+      open: whole.describe('Orders that are not applied yet'),
+      oldestMs: ms.describe('Age of the oldest of them'),
+      late: z.boolean().describe('It is older than a minute'),
+    }),
     refusals: [],
   }),
   retryOrder: route({
@@ -230,6 +236,17 @@ export const operationsRoutes = {
       invariants: z.array(invariant),
       next: z.string().nullable().describe('null: every run has been looked at'),
     }),
+    refusals: [],
+  }),
+  metrics: route({
+    method: 'GET',
+    path: '/metrics',
+    summary:
+      'Figures for Prometheus: what waits in each queue, executors and their free slots, limits, the lag of the relay, latencies',
+    group: 'server',
+    role: 'viewer',
+    answer: z.string(),
+    text: EXPOSITION,
     refusals: [],
   }),
   alive: route({

@@ -21,6 +21,8 @@ export interface Route {
   readonly refusals: readonly ErrorCode[]
   /** The route answers server-sent events, each one message of this shape. */
   readonly stream?: true
+  /** The route answers text of this type. */
+  readonly text?: string
   /** The route repeats by keys of its own and takes no `Idempotency-Key`. */
   readonly hot?: true
   /** Its body is taken as the bytes that came: who sent them is shown by their signature, and no token is asked for. */

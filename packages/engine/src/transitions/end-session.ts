@@ -67,26 +67,33 @@ export function* endLapsed(
   tx: Tx,
   at: number,
   seenMs = Number.POSITIVE_INFINITY,
-): Steps<readonly { id: string; evidence: string }[]> {
+): Steps<{ ended: readonly { id: string; evidence: string }[]; follow: Follow }> {
+  const follow = nothing()
   const [lapsed] = yield* ask(endLapsedSessions(at, Math.min(seenMs, 1e15)))
-  if (lapsed.length === 0) return []
+  if (lapsed.length === 0) return { ended: [], follow }
   const ended = lapsed.map(({ id, lease_until, renewed_at }) => ({
     id,
     evidence: `the lease lapsed ${inWords(tx.now - lease_until)} before the sweep looked; last renewed at ${new Date(renewed_at).toISOString()}`,
   }))
-  yield* finish(
-    writeEvidence(ended),
-    ...tell(ended.map(({ id, evidence }) => lostExecutor(id, 'its lease lapsed', evidence))),
+  follow.notices.push(
+    ...ended.map(({ id, evidence }) => lostExecutor(id, 'its lease lapsed', evidence)),
   )
-  return ended
+  yield* finish(writeEvidence(ended), ...tell(follow.notices))
+  return { ended, follow }
 }
 
 /** Ends one session on evidence that exactly its process has ended. A repeat is a no-op. */
-export function* endOnEvidence(_tx: Tx, session: string, evidence: string): Steps<boolean> {
+export function* endOnEvidence(
+  _tx: Tx,
+  session: string,
+  evidence: string,
+): Steps<{ ended: boolean; follow: Follow }> {
+  const follow = nothing()
   const [ended] = yield* ask(endSession(session, 'process_ended', evidence))
-  if (ended.length === 0) return false
-  yield* finish(...tell([lostExecutor(session, 'its process has ended', evidence)]))
-  return true
+  if (ended.length === 0) return { ended: false, follow }
+  follow.notices.push(lostExecutor(session, 'its process has ended', evidence))
+  yield* finish(...tell(follow.notices))
+  return { ended: true, follow }
 }
 
 /** Counts every lease anew: the store's clock has jumped, and instants from before it say nothing. */

@@ -518,7 +518,12 @@ test('RUN-21 orders that were set aside are listed, tried anew and dropped', asy
     yield* ask(insertOrders(placed))
   })
   const path = (id: string) => `/v1/orders/${encodeURIComponent(id)}`
-  expect((await send(handler, 'GET', '/v1/orders')).body).toEqual({ orders: [] })
+  expect((await send(handler, 'GET', '/v1/orders')).body).toEqual({
+    orders: [],
+    open: 2,
+    oldestMs: 0,
+    late: false,
+  })
   for (const { id } of placed)
     await engine.store.run((tx) => failOrder(tx, id, 0, 'it cannot be applied', 1))
   expect((await send(handler, 'GET', '/v1/orders')).body['orders']).toMatchObject([
@@ -545,7 +550,12 @@ test('RUN-21 orders that were set aside are listed, tried anew and dropped', asy
     done: 'dropped',
   })
   expect((await send(handler, 'DELETE', path('cancel:run_2'))).status).toBe(404)
-  expect((await send(handler, 'GET', '/v1/orders')).body).toEqual({ orders: [] })
+  expect((await send(handler, 'GET', '/v1/orders')).body).toEqual({
+    orders: [],
+    open: 1,
+    oldestMs: 0,
+    late: false,
+  })
   expect((await send(handler, 'GET', '/v1/notices')).body['notices']).toEqual([])
 })
 

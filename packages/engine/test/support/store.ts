@@ -215,7 +215,7 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
     pass: async (...names) => void (await pass(...names)),
     later: (ms) => clock.moveTo(clock.time.mono() + ms),
     async kill(dead) {
-      await engine.store.run((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
+      await engine.act((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
       await pass('reap-sessions')
     },
     close,

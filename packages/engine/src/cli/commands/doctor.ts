@@ -61,6 +61,7 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
       executorsWell,
       linesServed,
       waitsHeard,
+      ordersApplied,
       sinksOnTime,
       triggersWell,
     ]) {
@@ -207,6 +208,34 @@ const linesServed = async (client: Client): Promise<Finding[]> => {
   return bad.length > 0
     ? bad
     : [{ check: 'queues', ok: true, what: 'every line with work is served' }]
+}
+
+/** What one run wants of another is applied at once; what is not is stuck behind something, or was set aside. */
+const ordersApplied = async (client: Client): Promise<Finding[]> => {
+  const { orders, open, oldestMs, late } = await client.call('listOrders')
+  const bad: Finding[] = [
+    ...(late
+      ? [
+          {
+            check: 'orders',
+            ok: false,
+            what: `${open} orders are open, the oldest for ${span(oldestMs)}`,
+            mend: 'leasehold doctor, in a minute; then restart `leasehold serve`, which applies them',
+          },
+        ]
+      : []),
+    ...(orders.length > 0
+      ? [
+          {
+            check: 'orders',
+            ok: false,
+            what: `${orders.length} were set aside, since they fail by their content`,
+            mend: 'leasehold orders; then leasehold orders <order> --retry or --drop',
+          },
+        ]
+      : []),
+  ]
+  return bad.length > 0 ? bad : [{ check: 'orders', ok: true, what: `${open} open, none late` }]
 }
 
 const sinksOnTime = async (client: Client): Promise<Finding[]> => {

@@ -106,6 +106,17 @@ const aside = sql<AsideRow>(
 /** Those that were set aside, the oldest first. */
 export const ordersSetAside = (most: number): Statement<AsideRow> => statement(aside, most)
 
+const backlog = sql<{ open: number; oldest_at: number | null; aside: number }>(
+  'orders.backlog',
+  `select (select count(*) from (select 1 as one from orders o where o.set_aside_at is null limit $1) x) as open,
+          (select min(x.created_at) from (select o.created_at from orders o where o.set_aside_at is null order by o.not_before, o.id limit $1) x) as oldest_at,
+          (select count(*) from (select 1 as one from orders o where o.set_aside_at is not null limit $1) x) as aside`,
+)
+/** How many are open and how old the oldest of the first is, and how many were set aside; each counted up to `most`. */
+export const backlogOfOrders = (
+  most: number,
+): Statement<{ open: number; oldest_at: number | null; aside: number }> => statement(backlog, most)
+
 const again = sql<{ run: string; kind: OrderKind }>(
   'orders.retry',
   `update orders set set_aside_at = null, failures = 0, tries = 0, not_before = 0 where id = $1 and set_aside_at is not null returning run, kind`,
