@@ -431,6 +431,28 @@ CREATE TABLE sinks (
   primary key (name, kind)
 );
 
+CREATE TABLE spawns (
+  session text primary key,
+  queue text not null,
+  n int not null check (n >= 1),
+  spawner text not null,
+  kind text not null,
+  reason text not null,
+  state text not null default 'open' check (state in ('open', 'ended', 'failed')),
+  asked_at bigint not null,
+  start_by bigint not null,
+  settled_at bigint,
+  evidence text,
+  check ((state = 'open') = (settled_at is null)),
+  check (state = 'open' or evidence is not null)
+);
+
+CREATE INDEX spawns_newest on spawns (asked_at, session);
+
+CREATE UNIQUE INDEX spawns_of_queue on spawns (queue, n);
+
+CREATE INDEX spawns_open on spawns (queue, session) where state = 'open';
+
 CREATE TABLE steps (
   run text not null,
   key text not null,

@@ -129,6 +129,30 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--drain-ms <duration>', 'how long steps may finish when it is told to stop')
     .option('--kill-limit-ms <duration>', KILL_LIMIT)
     .option('--log-level <level>', 'debug, info, warn or error')
+    .option('--idle-ms <duration>', 'ends when it has had nothing to do for so long')
+    .option('--start-by-ms <duration>', 'ends when no server has let it in for so long')
+    .option('--session <id>', 'the id of its session, where somebody has chosen it')
+    .option('--tied', 'stops when its standard input ends, as when who started it has gone')
+
+  ofServer(
+    command(
+      'spawn <module>',
+      'starts executors here while a queue waits and no slot is free',
+      () => import('./commands/spawn.ts'),
+    ),
+  )
+    .option('--queue <queue>', 'the queue (default: default)')
+    .option('--max <count>', 'executors at once (default: 4)')
+    .option('--slots <count>', 'runs at once of each')
+    .option('--labels <names>', 'labels that they have')
+    .option('--after <duration>', 'how long the oldest run must have waited (default: 0)')
+    .option('--cooldown <duration>', 'how long after one is started the next is (default: 10s)')
+    .option('--start-by <duration>', 'how long one may take to register (default: 1m)')
+    .option('--idle <duration>', 'how long one may have nothing to do (default: 1m)')
+    .option('--via <way>', 'http (long polling), or websocket (work is offered to them)')
+    .option('--build <text>', 'what is shown as their build')
+    .option('--drain-ms <duration>', 'how long steps may finish when they are told to stop')
+    .option('--log-level <level>', 'debug, info, warn or error')
 
   command(
     'attempt <module>',
@@ -312,6 +336,15 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     '--set <number>',
     'set an operator’s value, which beats the code’s; `code` goes back to the code’s',
   )
+  reading(
+    command(
+      'spawns',
+      'executors that were started because a queue waited, each with why',
+      () => import('./commands/spawns.ts'),
+    ),
+  )
+    .option('--limit <count>', 'how many (default: 50)')
+    .option('--cursor <cursor>', 'the page after, as the last page said')
   reading(
     command(
       'queues [queue]',

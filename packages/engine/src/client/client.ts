@@ -205,6 +205,8 @@ export interface Client {
   /** Its runs go on. */
   deleteTrigger(name: string): Promise<AnswerOf<Routes['deleteTrigger']>>
   executors(): Promise<AnswerOf<Routes['listExecutors']>['executors']>
+  /** Executors that were started because a queue waited, newest first, each with why. */
+  spawns(query?: SentQueryOf<Routes['listSpawns']>): Promise<AnswerOf<Routes['listSpawns']>>
   slots(): Promise<AnswerOf<Routes['listSlots']>['slots']>
   slot(key: string): Promise<AnswerOf<Routes['getSlot']>>
   /** An operator's value of a limit, which beats the code's; null gives it back to the code. */
@@ -457,6 +459,7 @@ export const connect = (options: ConnectOptions): Client => {
     deliveries: (query = {}) => ask('listDeliveries', { query }),
     retryDelivery: (delivery) => tell('retryDelivery', { params: { id: delivery }, body: {} }),
     dropDelivery: (delivery) => ask('dropDelivery', { params: { id: delivery } }),
+    spawns: (query = {}) => ask('listSpawns', { query }),
     sweeps: async () => (await ask('listSweeps')).sweeps,
     async audit() {
       const found = new Map<string, AnswerOf<Routes['audit']>['invariants'][number]>()

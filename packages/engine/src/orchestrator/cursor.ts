@@ -4,7 +4,7 @@ import { checksum } from '../kernel/digest.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { invalid } from './faults.ts'
 
-type List = 'runs' | 'approvals' | 'notices' | 'deliveries'
+type List = 'runs' | 'approvals' | 'notices' | 'deliveries' | 'spawns'
 
 const cursorOf = (list: List, place: string): string => {
   const text = Buffer.from(place).toString('base64url')

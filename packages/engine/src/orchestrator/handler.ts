@@ -25,6 +25,7 @@ import { deliveryAnswers } from './answer-deliveries.ts'
 import { operationsAnswers } from './answer-operations.ts'
 import { runAnswers } from './answer-runs.ts'
 import { scheduleAnswers } from './answer-schedules.ts'
+import { spawnAnswers } from './answer-spawns.ts'
 import { triggerAnswers } from './answer-triggers.ts'
 import type { AnswersTo, Asked, Shared } from './answers.ts'
 import type { Command, Transition } from './commands.ts'
@@ -112,6 +113,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     ...operationsAnswers(shared),
     ...deliveryAnswers(shared),
     ...executorAnswers(shared),
+    ...spawnAnswers(shared),
   }
 
   const refused = (

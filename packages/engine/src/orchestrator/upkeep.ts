@@ -14,6 +14,7 @@ import { makeRecorder } from '../maintenance/record.ts'
 import { makeRelay } from '../maintenance/relay.ts'
 import { reapSessions } from '../maintenance/reap-sessions.ts'
 import { reconcileFamilies } from '../maintenance/reconcile-families.ts'
+import { settleSpawns } from '../maintenance/settle-spawns.ts'
 import { everyTurn, startTurns } from '../maintenance/turns.ts'
 import { wakeDue } from '../maintenance/wake-due.ts'
 import type { Sink } from '../model/delivery.ts'
@@ -102,6 +103,7 @@ export const startLoops = (
     sweep(enforceTimeLimits(sweepMs)),
     sweep(reconcileFamilies(sweepMs)),
     sweep(parkUnserved(sweepMs)),
+    sweep(settleSpawns(sweepMs)),
     sweep(noticeOverdueStarts(sweepMs)),
     sweep(noticeLapsingApprovals(sweepMs)),
     sweep(fireSchedules(calendar)),

@@ -5,6 +5,7 @@ import { operationsRoutes } from './operations-routes.ts'
 import type { Route } from './route.ts'
 import { runRoutes } from './run-routes.ts'
 import { scheduleRoutes } from './schedule-routes.ts'
+import { spawnRoutes } from './spawn-routes.ts'
 import { triggerRoutes } from './trigger-routes.ts'
 
 export const routes = {
@@ -14,6 +15,7 @@ export const routes = {
   ...operationsRoutes,
   ...deliveryRoutes,
   ...executorRoutes,
+  ...spawnRoutes,
 }
 
 export type Routes = typeof routes

@@ -120,7 +120,9 @@ interface Driven {
 }
 
 /** Each route of executors, called for an attempt that has lost its run. */
-const driven: { readonly [K in keyof typeof executorRoutes]: Driven } = {
+const driven: {
+  readonly [K in keyof typeof executorRoutes | 'beginSpawn' | 'settleSpawn']: Driven
+} = {
   register: {
     drive: async ({ first, port }) => {
       const { ok } = await port.register({
@@ -225,6 +227,27 @@ const driven: { readonly [K in keyof typeof executorRoutes]: Driven } = {
     },
     expect: null,
     changes: 'again',
+  },
+  beginSpawn: {
+    drive: async ({ http, first }) => {
+      const policy = { max: 0, slots: 1, afterMs: 0, cooldownMs: 0, startByMs: 1 }
+      const answer = await http('beginSpawn', {
+        body: { ...policy, queue: 'none', spawner: 's', kind: 'process', mine: [first.id] },
+      })
+      return (answer as { session: unknown }).session
+    },
+    expect: null,
+  },
+  settleSpawn: {
+    // no session but those that were started so can be settled
+    drive: async ({ http, first }) => {
+      const error: unknown = await http('settleSpawn', {
+        params: { session: first.id },
+        body: { evidence: 'its process ended' },
+      }).catch((thrown: unknown) => thrown)
+      return { code: (error as LeaseholdError).code }
+    },
+    expect: { code: 'not_found' },
   },
   listen: {
     drive: async ({ port, first, stale }) => {

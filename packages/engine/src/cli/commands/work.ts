@@ -16,7 +16,9 @@ import { systemPorts } from '../../kernel/ports.ts'
 import { sleep } from '../../kernel/timers.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'
+import { durationOption } from '../duration-option.ts'
 import { exit, exitCodeOf, tell } from '../exit.ts'
+import { untilIdle } from '../idling.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
 import { secretsOf } from '../secrets.ts'
@@ -24,8 +26,17 @@ import { untilStopped } from '../signals.ts'
 
 const AGAIN_MS = 1_000
 
-export const run: Run = async ({ args: [module = ''], out, sources }) => {
+interface Options {
+  readonly idleMs?: string
+  readonly startByMs?: string
+  readonly session?: string
+  readonly tied?: boolean
+}
+
+export const run: Run<Options> = async ({ args: [module = ''], options, out, sources }) => {
   const { config } = loadConfig(sources)
+  const idleMs = durationOption(options.idleMs, '--idle-ms')
+  const startByMs = durationOption(options.startByMs, '--start-by-ms')
   const ports = systemPorts(processLog(config.logLevel))
   const workflows = await loadWorkflows(module, sources.cwd)
   const token = config.token ?? config.executorToken
@@ -37,6 +48,7 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     labels: config.labels,
     slots: { default: config.slots },
     build: config.build,
+    ...(options.session === undefined ? {} : { session: options.session }),
     host: hostname(),
     pid: process.pid,
     drainMs: config.drainMs,
@@ -52,6 +64,13 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     },
   })
   const stopping = new AbortController()
+  const late =
+    startByMs === undefined
+      ? null
+      : ports.timers.after(startByMs, () => {
+          out.error(`no server at ${config.url} has let it in within ${startByMs} ms; stopping`)
+          process.exit(exit.unreachable)
+        })
   const starting = started(executor, ports, stopping.signal, (error) => {
     ports.log.warn('server.awaited', { url: config.url, error })
     out.note(
@@ -72,10 +91,18 @@ export const run: Run = async ({ args: [module = ''], out, sources }) => {
     void executor.stop().finally(() => process.exit(exit.failed))
   })
 
+  // a parent that has gone can tell nobody to stop
+  if (options.tied === true)
+    process.stdin.resume().once('end', () => process.kill(process.pid, 'SIGTERM'))
   await starting
+  late?.()
   if (!stopping.signal.aborted) {
     const names = workflows.map(({ name, version }) => `${name}@${version}`).join(', ')
     out.line(`executor ${executor.status().session ?? ''} works at ${config.url} for ${names}`)
+    if (idleMs !== undefined)
+      void untilIdle(executor, ports, idleMs, stopping.signal).then((how) => {
+        if (how === 'idle') process.kill(process.pid, 'SIGTERM')
+      })
   }
   process.exit(await stopped)
 }
