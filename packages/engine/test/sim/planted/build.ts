@@ -5,7 +5,7 @@ import { build } from 'esbuild'
 import type { Bug, Edit } from './bugs.ts'
 
 const source = fileURLToPath(new URL('../../../src/', import.meta.url))
-const player = fileURLToPath(new URL('../player.ts', import.meta.url))
+const player = '../player.ts'
 /** Two folders below the package, so that the migrations are found as from the sources. */
 const out = fileURLToPath(new URL('../../../dist/planted/', import.meta.url))
 
@@ -14,10 +14,10 @@ export const occurrences = ({ file, find }: Edit): number =>
   readFileSync(source + file, 'utf8').split(find).length - 1
 
 /** Path of a player with the bug; without a bug, of one with the engine as it is. */
-export const buildWith = async (bug: Bug | null): Promise<string> => {
+export const buildWith = async (bug: Bug | null, entry = player): Promise<string> => {
   const outfile = `${out}${bug?.name ?? 'none'}.mjs`
   await build({
-    entryPoints: [player],
+    entryPoints: [fileURLToPath(new URL(entry, import.meta.url))],
     outfile,
     bundle: true,
     platform: 'node',
