@@ -346,7 +346,9 @@ export class People {
       if (this.#crowd.meddle) {
         if (this.#faults.hits('people.cancel', held))
           void this.#act('cancel', [{ run: id, by: 'ann', reason: null }])
-        if (held && this.#faults.hits('people.take_from')) void this.#act('takeFrom', [id, 'ann'])
+        // people know the id that they were given at the start: what has continued is reached by it
+        if (held && this.#faults.hits('people.take_from'))
+          void this.#act('takeFrom', [run.series, 'ann'])
         if (roll < 0.1) void this.#pauseFor(id, pick(random, 5_000))
         else if (roll < 0.14)
           void this.#act('setLimit', [`owner:ann`, 'whole_run', 2 + pick(random, 3)])

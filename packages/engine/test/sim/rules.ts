@@ -95,6 +95,7 @@ export class Rules {
       // one that has been written since was let out of the line by its order, in the same commit
       if (after.status === 'queued' && after.series === id && after.rev === 1)
         this.#inLine(after, change, say)
+      if (after.retry_of !== null && !successor) this.#again(id, after.retry_of, say)
       return
     }
     if (ended(before.status)) {
@@ -129,6 +130,17 @@ export class Rules {
       say('RUN-26', `${id} departs from its journal: ${after.note}`)
     if (before.claim === null && after.claim !== null && !shadow.sessions.has(after.session ?? ''))
       say('S1', `${id} is held by ${after.session}, which is no session`)
+  }
+
+  /** RUN-20: what is started again has ended, and so has the series that it belongs to. */
+  #again(id: string, of: string, say: Say): void {
+    const first = this.#shadow.runs.get(of)
+    if (!first) return
+    for (const each of [of, ...(this.#shadow.series.get(first.series) ?? [])]) {
+      const status = this.#shadow.runs.get(each)?.status ?? 'failed'
+      if (!ended(status))
+        say('RUN-20', `${of} was started again as ${id} while ${each} is ${status}`)
+    }
   }
 
   /** SLOT-03: a new run passes nobody who was in line for one of its slots. */

@@ -63,6 +63,13 @@ export const bugs: readonly Bug[] = [
     '',
     'RAIL-03 a child that ends plainly tells its parent nothing',
   ),
+  bug(
+    'again-beside-its-series',
+    'transitions/retry.ts',
+    "run.reason === 'continued' ? ((yield* lockCurrent(run.id)) ?? run) : run",
+    'run',
+    'RUN-20 a run is started again while the series that it began goes on',
+  ),
   {
     ...bug(
       'fence-session',
