@@ -1,6 +1,7 @@
 // Defining workflows and tasks. A workflow is a plain async function with a name, a declared version and its policies.
 import { milliseconds } from '../kernel/duration.ts'
 import { errorOf, LeaseholdError } from '../kernel/errors.ts'
+import { shown } from '../kernel/json.ts'
 import type { Definition } from '../model/definition.ts'
 import { eachOnce, mustName } from '../model/definition.ts'
 import { retryFaults } from '../model/retry.ts'
@@ -28,8 +29,11 @@ export const workflow = <I = unknown, O = unknown>(
   options: string | WorkflowOptions<I, O>,
   handler: (ctx: Context, input: I) => Promise<O> | O,
 ): Workflow<I, O> => {
-  const full: WorkflowOptions<I, O> = typeof options === 'string' ? { name: options } : options
+  const full = optionsOf<WorkflowOptions<I, O>>(options, 'workflow')
   const name = mustName(full.name, 'workflow name')
+  mustBeFunction(handler, `the function of the workflow ${name}`)
+  for (const hook of ['prepare', 'release', 'context'] as const)
+    if (full[hook] !== undefined) mustBeFunction(full[hook], `${hook} of ${name}`)
   const version = mustName(full.version ?? '1', `version of ${name}`)
   const faults = [
     ...retryFaults(full.retry ?? {}, 'retry'),
@@ -38,13 +42,15 @@ export const workflow = <I = unknown, O = unknown>(
   ]
   if (faults.length > 0) throw new LeaseholdError('invalid_config', `${name}: ${faults.join('; ')}`)
   if (full.prepareLimit !== undefined) milliseconds(full.prepareLimit, `prepareLimit of ${name}`)
+  const onEnd = full.onEnd ?? null
   const definition: Definition = {
     workflow: name,
     version,
     queue: mustName(full.queue ?? 'default', `queue of ${name}`),
-    labels: [
-      ...new Set((full.labels ?? []).map((label) => mustName(label, `label of ${name}`))),
-    ].sort(),
+    // what is no list is refused with all else that does not fit
+    labels: Array.isArray(full.labels ?? [])
+      ? [...new Set(full.labels ?? [])].sort()
+      : (full.labels ?? []),
     input: jsonSchemaOf(full.input, 'input'),
     output: jsonSchemaOf(full.output, 'output'),
     limits: full.limits ?? [],
@@ -56,12 +62,7 @@ export const workflow = <I = unknown, O = unknown>(
         : milliseconds(full.attemptLimit, `attemptLimit of ${name}`),
     startByMs: full.startBy === undefined ? null : milliseconds(full.startBy, `startBy of ${name}`),
     retry: full.retry ?? null,
-    onEnd:
-      full.onEnd === undefined
-        ? null
-        : typeof full.onEnd === 'string'
-          ? full.onEnd
-          : full.onEnd.name,
+    onEnd: typeof onEnd === 'object' && onEnd !== null ? onEnd.name : onEnd,
     slotClass: full.slotClass ?? 'default',
     isolation: mustIsolate(name, full.isolation).kind,
   }
@@ -73,11 +74,23 @@ export const workflow = <I = unknown, O = unknown>(
 export const task = <I = void, O = unknown>(
   options: string | TaskOptions<O>,
   body: (input: I, step: StepArgument) => Promise<O> | O,
-): Task<I, O> => ({
-  kind: 'task',
-  options: typeof options === 'string' ? { name: options } : options,
-  body,
-})
+): Task<I, O> => {
+  const full = optionsOf<TaskOptions<O>>(options, 'task')
+  mustName(full.name, 'task name')
+  mustBeFunction(body, `the body of the task ${full.name}`)
+  return { kind: 'task', options: full, body }
+}
+
+// programs without types can hand over anything
+const optionsOf = <T extends { readonly name: string }>(options: string | T, what: string): T => {
+  if (typeof options === 'object' && options !== null) return options
+  return { name: mustName(options, `${what} name`) } as T
+}
+
+const mustBeFunction = (given: unknown, what: string): void => {
+  if (typeof given !== 'function')
+    throw new LeaseholdError('invalid_config', `${what} is ${shown(given)}; expected a function`)
+}
 
 /** The definitions of an executor's workflows; two of one name and version are refused. */
 export const definitionsOf = (workflows: readonly AnyWorkflow[]): Definition[] => {

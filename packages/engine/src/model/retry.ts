@@ -1,7 +1,7 @@
 // Retries: exponential backoff with jitter. The decision is a pure function of the policy and of what was counted.
 import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
-import { messageOf } from '../kernel/json.ts'
+import { messageOf, shown } from '../kernel/json.ts'
 
 /** How often and how far apart a step, or a workflow, is tried. */
 export interface RetryPolicy {
@@ -29,8 +29,11 @@ export const backoffMs = (policy: RetryPolicy, failures: number, chance: number)
 export const triesLeft = (policy: RetryPolicy, fallback: number, failures: number): boolean =>
   failures < (policy.maxAttempts ?? fallback)
 
-/** Faults of a policy as sentences. */
-export const retryFaults = (policy: RetryPolicy, where: string): string[] => {
+/** Faults of a policy as sentences, whatever was given for one. */
+export const retryFaults = (given: unknown, where: string): string[] => {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    return [`${where} is ${shown(given)}; expected a policy such as { maxAttempts: 3 }`]
+  const policy: RetryPolicy = given
   const faults: string[] = []
   const tries = policy.maxAttempts
   if (tries !== undefined && (!Number.isInteger(tries) || tries < 1))

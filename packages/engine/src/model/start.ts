@@ -5,6 +5,7 @@ import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
 import { at, definitionOf, isName, limitKey } from './definition.ts'
+import { definitionFaults } from './definition-faults.ts'
 import type { Run } from './run.ts'
 import { laneOf } from './run.ts'
 import type { Settings } from './settings.ts'
@@ -352,8 +353,15 @@ const unknownWorkflow = (command: StartCommand, catalog: Catalog): string => {
   return `no executor has registered a workflow named ${command.workflow}; ${names.length === 0 ? 'none is known yet: start an executor first' : `known: ${names.slice(0, 10).join(', ')}`}`
 }
 
-/** Checks that limits of a definition can be kept on a run's row; throws `too_many_limits`. */
+/** Checks that a definition can be kept, and its limits on a run's row; throws `invalid_config` or `too_many_limits`. */
 export const mustFit = (definition: Definition): void => {
+  const faults = definitionFaults(definition)
+  if (faults.length > 0)
+    throw new LeaseholdError(
+      'invalid_config',
+      `${definition.workflow} version ${definition.version}: ${faults.join('; ')}`,
+      { workflow: definition.workflow, faults },
+    )
   if (definition.limits.length > 2)
     throw new LeaseholdError(
       'too_many_limits',

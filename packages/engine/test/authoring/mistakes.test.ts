@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { ApprovalOptions, ChildOptions, Context } from '../../src/executor/context.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type {
+  ApprovalOptions,
+  ChildOptions,
+  Context,
+  WorkflowOptions,
+} from '../../src/executor/context.ts'
+import { task, workflow } from '../../src/executor/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
 
@@ -143,5 +148,65 @@ describe('mistakes of authors', () => {
     })
     t = await testEngine({ workflows: [w] })
     expect(await t.result(await t.start(w, null))).toBe('gone on')
+  })
+})
+
+describe('definitions that nobody could keep', () => {
+  const untyped = <T>(value: unknown): T => value as T
+  const limit = { key: 'k', value: 1 }
+
+  it.each([
+    [{ limits: 'x' }, 'limits are "x"; expected a list'],
+    [{ limits: [5] }, 'limits[0] is 5; expected a limit'],
+    [{ limits: [{}] }, 'limits[0].key is missing'],
+    [{ limits: [{ ...limit, value: -1 }] }, 'limits[0].value is -1'],
+    [{ limits: [{ ...limit, value: 1.5 }] }, 'limits[0].value is 1.5'],
+    [{ limits: [limit, { ...limit, mode: 'foo' }] }, 'limits[1].mode is "foo"'],
+    [{ limits: [{ ...limit, policy: 'foo' }] }, 'limits[0].policy is "foo"'],
+    [{ limits: [{ ...limit, units: 0 }] }, 'limits[0].units is 0'],
+    [{ limits: [{ ...limit, units: '' }] }, 'limits[0].units is ""'],
+    [{ labels: 'x' }, 'labels are "x"; expected a list'],
+    [{ labels: [5] }, 'labels[0] is 5'],
+    [{ onEnd: 5 }, 'onEnd is 5'],
+    [{ onEnd: {} }, 'onEnd is missing'],
+    [{ slotClass: '' }, 'slotClass is ""'],
+    [{ retry: 5 }, 'retry is 5; expected a policy'],
+    [{ stepRetry: [] }, 'stepRetry is []; expected a policy'],
+    [{ prepare: 5 }, 'prepare of a is 5; expected a function'],
+  ])(
+    'DX-04 SLOT-01 a definition is refused where it is written, with what is wrong: %j',
+    (more, says) => {
+      const make = () =>
+        workflow(untyped<WorkflowOptions<unknown, unknown>>({ name: 'a', ...more }), () => 1)
+      expect(make).toThrow(says)
+      expect(make).toThrow(expect.objectContaining({ code: 'invalid_config' }))
+    },
+  )
+
+  it.each([
+    [() => workflow('a', untyped<() => 1>(undefined)), 'the function of the workflow a is missing'],
+    [() => workflow(untyped<string>(null), () => 1), 'workflow name is null'],
+    [() => task('t', untyped<() => 1>(5)), 'the body of the task t is 5'],
+    [() => task(untyped<string>(undefined), () => 1), 'task name is missing'],
+  ])(
+    'DX-04 a workflow or task without its function or name is refused where it is written: %#',
+    (make, says) => {
+      expect(make).toThrow(says)
+    },
+  )
+
+  it('DX-04 what is given as null is left out', () => {
+    const options = { name: 'a', onEnd: null, labels: null, retry: null }
+    expect(
+      workflow(untyped<WorkflowOptions<unknown, unknown>>(options), () => 1).definition,
+    ).toMatchObject({ onEnd: null, labels: [], retry: null })
+  })
+
+  it('SLOT-01 RAIL-10 an executor in the process of the engine is not registered with one either', async () => {
+    const made = workflow('a', () => 1)
+    const bad = { ...made, definition: { ...made.definition, limits: [{ ...limit, value: -1 }] } }
+    await expect(testEngine({ workflows: [bad] })).rejects.toThrow(
+      'a version 1: limits[0].value is -1; expected a whole number of 0 or more',
+    )
   })
 })
