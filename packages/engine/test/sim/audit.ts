@@ -2,6 +2,7 @@
 // and that the shadow missed nothing.
 import type Database from 'better-sqlite3'
 import type { Answers } from './answers.ts'
+import type { Plan } from './play.ts'
 import { outputOf, programOf } from './programs.ts'
 import type { RunRow, Shadow } from './shadow.ts'
 import type { World } from './world.ts'
@@ -97,7 +98,7 @@ export const audit = (
   world: World,
   shadow: Shadow,
   answers: Answers,
-  real: boolean,
+  plan: Pick<Plan, 'real' | 'contexts'>,
 ): void => {
   for (const [rule, what, sql] of AUDITS) {
     const found = statement(db, sql).pluck().get()
@@ -120,7 +121,7 @@ export const audit = (
     if (seen?.rev !== row.rev || seen.status !== row.status || seen.session !== row.session)
       world.violate('S2', `${row.id} was changed by no transaction that was seen`)
   }
-  for (const run of shadow.runs.values()) results(run, world, shadow, real)
+  for (const run of shadow.runs.values()) results(run, world, shadow, plan)
   written(db, world)
 }
 
@@ -142,7 +143,12 @@ const written = (db: Database.Database, world: World): void => {
 }
 
 /** S18: a result is what its journal says, and the journal says what the bodies answer. */
-const results = (run: RunRow, world: World, shadow: Shadow, real: boolean): void => {
+const results = (
+  run: RunRow,
+  world: World,
+  shadow: Shadow,
+  { real, contexts }: Pick<Plan, 'real' | 'contexts'>,
+): void => {
   const entries = [...shadow.entriesOf(run.id).values()].sort((a, b) => a.n - b.n)
   for (const entry of entries)
     if (
@@ -169,6 +175,7 @@ const results = (run: RunRow, world: World, shadow: Shadow, real: boolean): void
     run.status === 'failed' &&
     run.reason !== 'attempts_exhausted' &&
     !fails.includes(run.reason ?? '') &&
+    !(run.reason === 'stale' && contexts) &&
     !(run.reason === 'unknown_workflow' && calledTooEarly(run))
   )
     world.violate('RUN-17', `${run.id} (${run.workflow}) failed for ${run.reason}: ${run.note}`)

@@ -205,6 +205,11 @@ export class Fate {
     return far ? Number.POSITIVE_INFINITY : Math.max(small, net)
   }
 
+  /** Whether the store's clock has been moved at all; where two strike at once it may be, though it is not drawn. */
+  get jumped(): boolean {
+    return this.#jumps.some(({ ms }) => ms !== 0)
+  }
+
   /** By how much the store's clock has been ahead at most. */
   get furthest(): number {
     return this.#furthest

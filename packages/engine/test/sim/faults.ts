@@ -41,7 +41,10 @@ export const processKinds = [
   'process.deaf',
   'process.leaves',
 ] as const
-export type Kind = (typeof kinds)[number] | (typeof processKinds)[number]
+/** What befalls real executors in some worlds; drawn apart too. */
+export const coordinatorKinds = ['net.hang', 'executor.unsaved', 'context.change'] as const
+export type Kind =
+  (typeof kinds)[number] | (typeof processKinds)[number] | (typeof coordinatorKinds)[number]
 
 /** Kinds that count for half of all faults at most. */
 const soft: ReadonlySet<Kind> = new Set([
@@ -141,6 +144,13 @@ export const drawProcessFaults = (random: Random): Rates =>
       random.next() < 0.7 ? [[kind, 0.05 + 0.2 * random.next()]] : [],
     ),
   )
+
+/** Rates of what befalls real executors, in a world that has faults at all. */
+export const drawCoordinatorFaults = (random: Random): Rates => ({
+  'net.hang': 0.02 + 0.1 * random.next(),
+  'executor.unsaved': 0.02 + 0.1 * random.next(),
+  'context.change': 0.05 + 0.2 * random.next(),
+})
 
 export class Faults {
   /** No faults any more: the world heals. */

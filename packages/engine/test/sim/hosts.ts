@@ -1,5 +1,6 @@
 // The machines that executors run on: they start them, lose them, stop them politely, and report what they saw end.
 import { LeaseholdError } from '../../src/kernel/errors.ts'
+import { Contexts } from './contexts.ts'
 import type { Faults } from './faults.ts'
 import { httpPort } from './http.ts'
 import { Machine } from './machine.ts'
@@ -42,6 +43,7 @@ export class Hosts {
       readonly real: boolean
       readonly http: boolean
       readonly isolated: boolean
+      readonly contexts: boolean
       readonly rare: string | null
     },
   ) {
@@ -49,18 +51,16 @@ export class Hosts {
     this.#net = net
     this.#hooks = hooks
     const port = kind.http ? httpPort : netPort
+    const contexts = kind.contexts ? new Contexts(world, faults) : null
     this.#make = (host, node, own) => {
       const without = host === this.all[0] ? null : kind.rare
       const all: Setup = { ...setup, without }
       return kind.real
-        ? new RealExecutor(
-            world,
-            node,
-            port(net, node),
-            all,
-            own,
-            kind.isolated ? host.machine : null,
-          )
+        ? new RealExecutor(world, node, port(net, node), all, own, {
+            faults,
+            machine: kind.isolated ? host.machine : null,
+            contexts,
+          })
         : new ScriptedExecutor(world, node, port(net, node), all, own)
     }
     this.#launcher = world.born('launcher', { offset: 0 })

@@ -6,7 +6,7 @@ import type { Commit } from './commit.ts'
 import { freshDisk } from './disk.ts'
 import { Fate } from './fate.ts'
 import type { Kind, Rates } from './faults.ts'
-import { drawProcessFaults, drawWeather, Faults } from './faults.ts'
+import { drawCoordinatorFaults, drawProcessFaults, drawWeather, Faults } from './faults.ts'
 import { Hosts } from './hosts.ts'
 import { Liveness } from './liveness.ts'
 import { Net } from './net.ts'
@@ -42,6 +42,8 @@ export interface Plan {
   readonly http: boolean
   /** Every third workflow of the real executor has a process for each attempt. */
   readonly isolated: boolean
+  /** Every other workflow of the real executor has a context, which may change. */
+  readonly contexts: boolean
   readonly runs: number
   readonly chaosMs: number
   readonly workflows: readonly string[]
@@ -127,15 +129,20 @@ export const drawPlan = (seed: number): Plan => {
     sinks: random.next() < 0.3,
     senders: random.next() < 0.3,
     isolated: false,
+    contexts: false,
     skip: [],
   }
+  if (!plan.real) return plan
   const apart = new World(seed).chance('isolation')
-  if (!plan.real || apart.next() < 0.5) return plan
-  return {
-    ...plan,
-    isolated: true,
-    rates: calm ? weather : { ...weather, ...drawProcessFaults(apart) },
+  const beside = new World(seed).chance('coordinator')
+  const isolated = apart.next() >= 0.5
+  const contexts = beside.next() >= 0.5
+  const rates = {
+    ...weather,
+    ...(isolated && !calm ? drawProcessFaults(apart) : {}),
+    ...(contexts && !calm ? drawCoordinatorFaults(beside) : {}),
   }
+  return { ...plan, isolated, contexts, rates }
 }
 
 export const play = async (
@@ -145,15 +152,20 @@ export const play = async (
   // stacks are stored with the errors of runs and name whoever called us; nobody reads them but with a trace
   const { stackTraceLimit } = Error
   if (log === null) Error.stackTraceLimit = 0
+  const world = new World(plan.seed, log)
+  // it would end the process of whoever had it
+  const unheard = (error: unknown): void =>
+    world.violate('defect', `nobody hears of it: ${String((error as Error).stack ?? error)}`)
+  process.on('unhandledRejection', unheard)
   try {
-    return await played(plan, log)
+    return await played(plan, world)
   } finally {
+    process.off('unhandledRejection', unheard)
     Error.stackTraceLimit = stackTraceLimit
   }
 }
 
-const played = async (plan: Plan, log: ((line: string) => void) | null): Promise<Verdict> => {
-  const world = new World(plan.seed, log)
+const played = async (plan: Plan, world: World): Promise<Verdict> => {
   const faults = new Faults(world, plan, new Set(plan.skip))
   const quiet = Object.keys(plan.rates).length === 0
   const net = new Net(world, faults)
@@ -263,10 +275,10 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
     () => fate.furthest,
   )
 
-  const sinks = new Sinks(world, disk, {
+  const sinks: Sinks = new Sinks(world, disk, {
     on: plan.sinks,
     quiet,
-    jumps: 'clock.jump' in plan.rates,
+    jumped: () => fate.jumped,
     overMs: plan.chaosMs,
     settings,
     committed,
@@ -316,7 +328,7 @@ const played = async (plan: Plan, log: ((line: string) => void) | null): Promise
           )
           .join('; ')}`,
       )
-    audit(disk.store.db, world, shadow, answers, plan.real)
+    audit(disk.store.db, world, shadow, answers, plan)
     schedules.audit()
     sinks.audit()
     senders.audit()

@@ -5,7 +5,10 @@ import type { Executor } from '../../src/executor/executor.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
 import { workflow } from '../../src/executor/workflow.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'
+import type { Contexts } from './contexts.ts'
 import type { Driver } from './driver.ts'
+import { ABORT_GRACE_MS, DRAIN_MS, ExecutorWatch } from './executor-watch.ts'
+import type { Faults } from './faults.ts'
 import type { Input, Op } from './programs.ts'
 import { definitionFor, outputOf } from './programs.ts'
 import type { Machine } from './machine.ts'
@@ -13,53 +16,53 @@ import type { Hooks, Setup } from './scripted-executor.ts'
 import { servedBy } from './scripted-executor.ts'
 import type { Node, World } from './world.ts'
 
+export interface Surroundings {
+  readonly faults: Faults
+  /** With it some of its workflows have a process for each attempt there. */
+  readonly machine: Machine | null
+  /** With them every other workflow has a context. */
+  readonly contexts: Contexts | null
+}
+
 export class RealExecutor implements Driver {
   readonly node: Node
   readonly #world: World
   readonly #executor: Executor
+  readonly #watch: ExecutorWatch
   readonly #setup: Setup
-  readonly #known = new Map<string, string>()
-
   readonly #machine: Machine | null
   #startedAt = Number.POSITIVE_INFINITY
 
-  /** With a machine, some of its workflows have a process for each attempt there. */
   constructor(
     world: World,
     node: Node,
     port: ExecutorPort,
     setup: Setup,
     hooks: Hooks,
-    machine: Machine | null = null,
+    { faults, machine, contexts }: Surroundings,
   ) {
     this.#machine = machine
     this.#world = world
     this.node = node
     this.#setup = setup
-    this.#executor = makeExecutor({
-      port: {
-        ...port,
-        write: (session, write) => {
-          this.#reasons()
-          this.#slots()
-          return port.write(session, write)
-        },
-        renew: (request) => {
-          this.#reasons()
-          this.#slots()
-          this.#overdue()
-          return port.renew(request)
-        },
-        claim: (request, signal) => {
-          this.#slots()
-          this.#overdue()
-          this.#left()
-          return port.claim(request, signal)
-        },
+    this.#watch = new ExecutorWatch(
+      {
+        world,
+        node,
+        faults,
+        machine,
+        status: () => this.#executor.status(),
+        clear: (run) => void this.#executor.clear(run),
       },
+      () => this.#startedAt,
+    )
+    const isolated = machine !== null
+    this.#executor = makeExecutor({
+      port: this.#watch.around(port),
       ports: node.ports,
       workflows: workflowsFor(world, node, setup, hooks, {
-        isolated: machine !== null,
+        isolated,
+        contexts,
         slotsUsed: () => this.#executor.status().slots.reduce((sum, { used }) => sum + used, 0),
       }),
       ...(machine
@@ -72,60 +75,18 @@ export class RealExecutor implements Driver {
                 inner,
                 setup,
                 { ...hooks, die },
-                { isolated: true, slotsUsed: null },
+                { isolated, contexts, slotsUsed: null },
               ),
             ),
           }
         : {}),
       slots: { default: setup.capacity },
       host: node.name,
-      drainMs: 300,
-      abortGraceMs: 200,
+      drainMs: DRAIN_MS,
+      abortGraceMs: ABORT_GRACE_MS,
       maxChainDepth: 3,
       claimWaitMs: 250,
     })
-  }
-
-  /** EX-09: the first reason to stop an attempt stays. */
-  #reasons(): void {
-    for (const { run, attempt, firstReason } of this.#executor.status().jobs) {
-      const name = `${run}#${attempt}`
-      const known = this.#known.get(name)
-      if (firstReason !== null) this.#known.set(name, known ?? firstReason)
-      if (known !== undefined && firstReason !== known)
-        this.#world.violate('EX-09', `${name} was to stop for ${known}, and now for ${firstReason}`)
-    }
-  }
-
-  /** EX-24: a slot is never free while anything of its attempt is alive. */
-  #slots(): void {
-    const { jobs, markers } = this.#executor.status()
-    for (const { run, attempt } of this.#machine?.alive({ owner: this.node }) ?? [])
-      if (![...jobs, ...markers].some((each) => each.run === run && each.attempt === attempt))
-        this.#world.violate(
-          'EX-24',
-          `${run}#${attempt} is alive at ${this.node.name} and has no slot`,
-        )
-  }
-
-  /** EX-24, EX-26: what hangs, or is left behind by a process that has gone, is killed in time. */
-  #overdue(): void {
-    for (const { run, attempt } of this.#machine?.overdue(this.node) ?? [])
-      this.#world.violate(
-        'EX-26',
-        `${run}#${attempt} is still alive at ${this.node.name}, which was to kill it`,
-      )
-  }
-
-  /** EX-26: what earlier lives left on the machine is gone before anything is taken, or is held by a marker. */
-  #left(): void {
-    const { markers } = this.#executor.status()
-    for (const { run, attempt } of this.#machine?.alive({ endedBy: this.#startedAt }) ?? [])
-      if (!markers.some((each) => each.run === run && each.attempt === attempt))
-        this.#world.violate(
-          'EX-26',
-          `${this.node.name} takes work beside ${run}#${attempt}, which an earlier life left`,
-        )
   }
 
   ended(): void {
@@ -141,8 +102,8 @@ export class RealExecutor implements Driver {
   }
 
   get room(): number {
-    const { state, fenced, jobs } = this.#executor.status()
-    return state === 'running' && !fenced ? this.#setup.capacity - jobs.length : 0
+    const { state, fenced, jobs, markers } = this.#executor.status()
+    return state === 'running' && !fenced ? this.#setup.capacity - jobs.length - markers.length : 0
   }
 
   serves(workflow: string): boolean {
@@ -150,7 +111,8 @@ export class RealExecutor implements Driver {
   }
 
   settling(run: string): boolean {
-    return this.#executor.status().jobs.some((job) => job.run === run)
+    const { jobs, markers } = this.#executor.status()
+    return [...jobs, ...markers].some((each) => each.run === run)
   }
 
   forget(): boolean {
@@ -172,8 +134,10 @@ export class RealExecutor implements Driver {
       }
   }
 
-  stop(): Promise<void> {
-    return this.#executor.stop()
+  async stop(): Promise<void> {
+    this.#watch.stops()
+    await this.#executor.stop()
+    this.#watch.stopped()
   }
 }
 
@@ -184,8 +148,13 @@ const workflowsFor = (
   hooks: Hooks,
   {
     isolated,
+    contexts,
     slotsUsed,
-  }: { readonly isolated: boolean; readonly slotsUsed: (() => number) | null },
+  }: {
+    readonly isolated: boolean
+    readonly contexts: Contexts | null
+    readonly slotsUsed: (() => number) | null
+  },
 ): AnyWorkflow[] => {
   const all = new Map<string, AnyWorkflow>()
   const atWork = new Map<string, number>()
@@ -217,11 +186,23 @@ const workflowsFor = (
         ...(isolated && program.name.length % 3 === 0 ? { isolation: 'process' as const } : {}),
         // every other program needs something first, which hears no signal
         ...(program.name.length % 2 === 0
-          ? { prepare: (_input: Input, { run }: Preparation) => work(run, 30) }
+          ? {
+              prepare: (_input: Input, { run, attempt, signal }: Preparation) => {
+                contexts?.prepares(signal, run, attempt)
+                return work(run, 30)
+              },
+              ...(contexts
+                ? {
+                    context: (_input: Input, { signal }: { readonly signal: AbortSignal }) =>
+                      contexts.read(signal),
+                  }
+                : {}),
+            }
           : {}),
       },
       async (ctx, given) => {
         const input = given ?? {}
+        contexts?.launched(ctx.info.run, ctx.info.attempt)
         const results: [string, unknown][] = []
         for (const op of program.ops(input)) {
           // worlds without processes are as they were before there were logs

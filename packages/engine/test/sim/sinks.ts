@@ -22,8 +22,8 @@ interface Options {
   readonly on: boolean
   /** A world without faults. */
   readonly quiet: boolean
-  /** The store's clock may jump, so that claims lapse early, or count for nothing. */
-  readonly jumps: boolean
+  /** Whether the store's clock has jumped, so that claims lapse early, or count for nothing. */
+  readonly jumped: () => boolean
   readonly overMs: number
   readonly settings: Settings
   readonly committed: (commit: Commit) => void
@@ -143,7 +143,7 @@ export class Sinks {
     if (known.sends > known.claims - known.sheds)
       world.violate('RAIL-02', `${id} is sent ${known.sends} times for ${known.claims} claims`)
     const row = this.#row.get(id) as { state: string; holder: string | null } | undefined
-    const certain = !this.#options.jumps && !known.freed
+    const certain = !this.#options.jumped() && !known.freed
     if (certain && (row?.state !== 'sending' || row.holder !== holder))
       world.violate('RAIL-02', `${id} is sent by ${holder}; it is ${row?.state} by ${row?.holder}`)
     const earlier = this.#earlier.get(id) as string | undefined
@@ -261,7 +261,7 @@ export class Sinks {
       const id = String(row['id'])
       const known = this.#of(id)
       if (known.sending) {
-        if (now < known.until && !this.#options.jumps && !known.freed)
+        if (now < known.until && !this.#options.jumped() && !known.freed)
           this.#world.violate(
             'RAIL-02',
             `${id} is claimed ${known.until - now} ms before its claim lapses`,
