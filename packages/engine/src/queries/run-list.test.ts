@@ -187,3 +187,35 @@ test('OPS-04 the audit looks at active runs and the newest ended ones, never at 
     expect(`${name}\n${plan}`).not.toMatch(WHOLE)
   }
 })
+
+test('B129 no list sorts what no index gives in its order, on the first page as on a deep one, by whatever it is filtered', () => {
+  const branches = ['all', 'active', 'failed', 'canceled', 'succeeded'] as const
+  const filters: Partial<RunFilter>[] = [
+    { workflow: 'w1' },
+    { owner: 'o1' },
+    { queue: 'slow' },
+    { text: 'x' },
+    { label: 'gpu' },
+  ]
+  const some = Array.from(
+    { length: 2 ** filters.length },
+    (_each, bits) =>
+      Object.assign({}, ...filters.filter((_filter, i) => (bits >> i) & 1)) as Partial<RunFilter>,
+  )
+  for (const branch of branches)
+    for (const filter of some)
+      // places are ids, so a deep page begins where it is and skips nothing
+      for (const below of ['z', 'run_000300']) {
+        const full = { ...NO_FILTER, ...filter }
+        for (const statement of [
+          runsPage(branch, full, below, '', 50),
+          scanBound(branch, full, below),
+        ])
+          if (statement) {
+            const plan = `${branch} ${JSON.stringify(filter)}\n${planOf(statement)}`
+            expect(plan).not.toContain('TEMP B-TREE')
+            expect(plan).not.toMatch(WHOLE)
+            expect(statement.sql.text.replace('offset 10000', '')).not.toMatch(/\boffset\b/i)
+          }
+      }
+})
