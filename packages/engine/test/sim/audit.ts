@@ -2,7 +2,6 @@
 // and that the shadow missed nothing.
 import type Database from 'better-sqlite3'
 import type { Answers } from './answers.ts'
-import type { Plan } from './play.ts'
 import { outputOf, programOf } from './programs.ts'
 import type { RunRow, Shadow } from './shadow.ts'
 import type { World } from './world.ts'
@@ -93,12 +92,18 @@ const AUDITS: readonly (readonly [rule: string, what: string, sql: string])[] = 
   ],
 ]
 
+/** What of a world's plan the audit goes by. */
+interface OfPlan {
+  readonly real: boolean
+  readonly contexts: boolean
+}
+
 export const audit = (
   db: Database.Database,
   world: World,
   shadow: Shadow,
   answers: Answers,
-  plan: Pick<Plan, 'real' | 'contexts'>,
+  plan: OfPlan,
 ): void => {
   for (const [rule, what, sql] of AUDITS) {
     const found = statement(db, sql).pluck().get()
@@ -143,12 +148,7 @@ const written = (db: Database.Database, world: World): void => {
 }
 
 /** S18: a result is what its journal says, and the journal says what the bodies answer. */
-const results = (
-  run: RunRow,
-  world: World,
-  shadow: Shadow,
-  { real, contexts }: Pick<Plan, 'real' | 'contexts'>,
-): void => {
+const results = (run: RunRow, world: World, shadow: Shadow, { real, contexts }: OfPlan): void => {
   const entries = [...shadow.entriesOf(run.id).values()].sort((a, b) => a.n - b.n)
   for (const entry of entries)
     if (
