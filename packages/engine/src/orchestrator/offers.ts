@@ -72,7 +72,7 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
 
   const end = (offer: string): void => putBack(take(offer)?.rows ?? [])
 
-  /** What the session could claim in these lanes, and what is left of them for others. */
+  /** What the session could claim in these lanes, which is out from here on, and what is left of them for others. */
   const look = async (
     request: ClaimRequest,
     what: Serves,
@@ -105,6 +105,8 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
         withheld: withheld === 'all' ? 'all' : new Set([...withheld, ...elsewhere]),
       },
     )
+    // in the turn that found them free, since another look may end in the next
+    for (const { id, lane } of free) out.set(id, lane)
     return free
   }
 
@@ -127,10 +129,11 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
         }
         try {
           const rows = await look(request, what, asked)
-          if (rows.length > 0 && signal.aborted) putBack(rows)
-          else if (rows.length > 0) {
+          if (rows.length > 0 && signal.aborted) {
+            for (const { id } of rows) out.delete(id)
+            putBack(rows)
+          } else if (rows.length > 0) {
             const id = `off_${++numbers}`
-            for (const row of rows) out.set(row.id, row.lane)
             const cancel = timers.after(OFFER_TTL_MS, () => end(id))
             standing.set(id, { rows, cancel })
             const runs = rows.map((row) => row.id)

@@ -113,6 +113,18 @@ test('RAIL-12 an accept takes nothing that the session does not serve, that was 
   for (const id of foreign) expect(t.run(id)).toMatchObject({ status: 'queued' })
 })
 
+test('RAIL-12 two that look for work in the same turn are not offered the same run', async () => {
+  const [one, two] = [await registered('ses_1'), await registered('ses_2')]
+  const ids = [await t.start('w'), await t.start('w')]
+  void one.ask('session:ready', ready(1, { most: 2 }))
+  void two.ask('session:ready', ready(1, { most: 2 }))
+  await pass(1)
+  const offered = [...one.heard, ...two.heard].flatMap((each) =>
+    each.type === 'run:offer' ? each.body.runs : [],
+  )
+  expect([...offered].sort()).toEqual([...ids].sort())
+})
+
 test('RAIL-12 one run is not offered to two at once, and what is not accepted in its time, or rejected, is offered elsewhere', async () => {
   const [one, two] = [await registered('ses_1'), await registered('ses_2')]
   const id = await t.start('w')

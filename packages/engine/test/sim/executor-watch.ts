@@ -212,10 +212,12 @@ export class ExecutorWatch {
 
   /** Now and then the store cannot take an end, or that the function began, and no repeat will mend that. */
   #cannotTake(write: AttemptWrite): Promise<never> | null {
-    const { faults } = this.#of
+    const { faults, machine } = this.#of
     const isResult =
       write.end?.kind === 'complete' || write.end?.kind === 'continue' || write.end?.kind === 'fail'
-    if ((!isResult && write.phase !== 'launched') || !faults.hits('executor.unsaved')) return null
+    if (!isResult && write.phase !== 'launched') return null
+    // a process may be killed before it hears of it, and its attempt is lost instead
+    if (machine?.hasRun(write) === true || !faults.hits('executor.unsaved')) return null
     this.#unsaved.add(nameOf(write))
     this.#seeTo(write)
     return Promise.reject(

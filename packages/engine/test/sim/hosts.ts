@@ -1,6 +1,7 @@
 // The machines that executors run on: they start them, lose them, stop them politely, and report what they saw end.
 import { LeaseholdError } from '../../src/kernel/errors.ts'
 import { Contexts } from './contexts.ts'
+import type { ExecutorPort } from '../../src/model/work.ts'
 import type { Faults } from './faults.ts'
 import { httpPort } from './http.ts'
 import { Machine } from './machine.ts'
@@ -10,6 +11,7 @@ import type { Driver } from './driver.ts'
 import { RealExecutor } from './real-executor.ts'
 import type { Hooks, Setup } from './scripted-executor.ts'
 import { ScriptedExecutor } from './scripted-executor.ts'
+import type { Wires } from './wires.ts'
 import type { Clock, Node, World } from './world.ts'
 import { pick } from './world.ts'
 
@@ -42,6 +44,8 @@ export class Hosts {
     kind: {
       readonly real: boolean
       readonly http: boolean
+      /** Calls go over these. */
+      readonly wires: Wires | null
       readonly isolated: boolean
       readonly contexts: boolean
       readonly rare: string | null
@@ -50,7 +54,9 @@ export class Hosts {
     this.#world = world
     this.#net = net
     this.#hooks = hooks
-    const port = kind.http ? httpPort : netPort
+    const { wires } = kind
+    const overHttp = kind.http ? httpPort : netPort
+    const port = (to: Net, node: Node): ExecutorPort => wires?.port(node) ?? overHttp(to, node)
     const contexts = kind.contexts ? new Contexts(world, faults) : null
     this.#make = (host, node, own) => {
       const without = host === this.all[0] ? null : kind.rare

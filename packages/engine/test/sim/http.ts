@@ -4,9 +4,11 @@ import type { Fetch } from '../../src/client/call.ts'
 import { httpExecutorPort } from '../../src/client/executor-port.ts'
 import type { ExecutorPort, RenewRequest } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
+import type { Handler } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { Net } from './net.ts'
 import { netPort } from './net.ts'
+import { PULSE_MS } from './wires.ts'
 import type { Node, World } from './world.ts'
 
 interface Sent {
@@ -47,16 +49,17 @@ export const httpPort = (net: Net, node: Node): ExecutorPort => {
   }
 }
 
-/** Answers such calls; `listed` hears of what renewals let go of. */
-export const httpVerb = (
-  world: World,
-  engine: Engine,
-  listed: (request: RenewRequest) => void,
-): ((sent: Sent) => Promise<Came>) => {
-  const handler = makeHandler(engine, {
+/** The real handler of an engine. */
+export const handlerOf = (world: World, engine: Engine): Handler =>
+  makeHandler(engine, {
     onDefect: (error) => world.violate('defect', String((error as Error).stack ?? error)),
+    pulseMs: PULSE_MS,
   })
-  return async ({ url, method, headers, body }) => {
+
+/** Answers such calls; `listed` hears of what renewals let go of. */
+export const httpVerb =
+  (handler: Handler, listed: (request: RenewRequest) => void): ((sent: Sent) => Promise<Came>) =>
+  async ({ url, method, headers, body }) => {
     const asked = body === null ? null : (JSON.parse(body) as Partial<RenewRequest>)
     if (asked?.letGo) listed(asked as RenewRequest)
     const response = await handler.fetch(
@@ -68,4 +71,3 @@ export const httpVerb = (
       body: await response.text(),
     }
   }
-}

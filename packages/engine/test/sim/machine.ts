@@ -64,6 +64,11 @@ export class Machine {
       .map(({ label }) => label)
   }
 
+  /** Whether the attempt has, or has had, a process here. */
+  hasRun({ run, attempt }: { readonly run: string; readonly attempt: number }): boolean {
+    return this.#all.some(({ label }) => label.run === run && label.attempt === attempt)
+  }
+
   /** Attempts of this executor of which something is alive that it was to kill; what it stood still for does not count. */
   overdue(owner: Node): ProcessLabel[] {
     return this.#all

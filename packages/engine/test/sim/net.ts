@@ -1,7 +1,8 @@
 // The network between the processes: every request and every answer can be lost, late, doubled or cut off, and what
 // arrives is a copy by way of JSON.
 import { Defect, Fault, LeaseholdError } from '../../src/kernel/errors.ts'
-import type { ExecutorPort, Told } from '../../src/model/work.ts'
+import type { ExecutorPort, RenewRequest, Told } from '../../src/model/work.ts'
+import type { Socket } from '../../src/protocol/socket.ts'
 import type { Faults } from './faults.ts'
 import type { Node, World } from './world.ts'
 import { pick } from './world.ts'
@@ -13,6 +14,10 @@ export interface Server {
   readonly node: Node
   readonly verbs: Readonly<Record<string, Verb>>
   listen(session: string, tell: (told: Told) => void): () => void
+  /** Serves an executor on a socket that was opened. */
+  connect(socket: Socket): void
+  /** Hears of what renewals over sockets let go of. */
+  listed(request: RenewRequest): void
 }
 
 /** How long a caller waits for an answer before it asks again. */
@@ -30,6 +35,8 @@ export class Net {
   server: Server | null = null
   /** Requests that failed on their way or at the store, so that their caller must make them again. */
   failed = 0
+  /** Told of each process of the server that has ended. */
+  readonly broken = new Set<(server: Node) => void>()
   readonly #world: World
   readonly #faults: Faults
   readonly #pending = new Set<{ readonly to: Node; readonly fail: () => void }>()
@@ -62,6 +69,7 @@ export class Net {
   broke(server: Node): void {
     const waiting = Array.from(this.#pending)
     for (const pending of waiting) if (pending.to === server) pending.fail()
+    for (const tell of this.broken) tell(server)
   }
 
   async call<T>(
@@ -96,7 +104,7 @@ export class Net {
       const stopWaiting = world.at(world.now + timeoutMs, from, () => fail('timed out'))
       if (!this.server) return fail('was refused')
       this.#pending.add(pending)
-      if (this.#isCut(from, 'requests') || faults.hits('net.drop_request')) return
+      if (this.isCut(from, 'requests') || faults.hits('net.drop_request')) return
       world.at(world.now + this.#latency(), this.server.node, () =>
         this.#arrive(from, verb, sent, settle, resolve, reject),
       )
@@ -128,7 +136,7 @@ export class Net {
     if (!act) throw new Defect(`the server has no verb ${verb}`)
     const back = (then: () => void): void => {
       if (!server.node.alive) return
-      if (this.#isCut(from, 'answers') || this.#faults.hits('net.drop_answer')) return
+      if (this.isCut(from, 'answers') || this.#faults.hits('net.drop_answer')) return
       this.#world.at(this.#world.now + this.#latency(), from, () => settle(then))
     }
     const answer = act(...(JSON.parse(sent) as never[]))
@@ -157,7 +165,8 @@ export class Net {
     return faults.hits('net.delay') ? 50 + pick(faults.chance('net.delay'), 2_500) : 1
   }
 
-  #isCut(from: Node, way: 'requests' | 'answers'): boolean {
+  /** Whether a process is cut off on this way now. */
+  isCut(from: Node, way: 'requests' | 'answers'): boolean {
     const cut = this.#cuts.get(from.name)
     if (!cut || cut[way] <= this.#world.now) return false
     if (!cut.counted) {
@@ -187,7 +196,7 @@ export class Net {
     return server.listen(session, (told) => {
       const listener = this.#listeners.get(session)
       if (!listener?.node.alive || !server.node.alive) return
-      if (this.#isCut(listener.node, 'answers') || this.#faults.hits('net.drop_push')) return
+      if (this.isCut(listener.node, 'answers') || this.#faults.hits('net.drop_push')) return
       const text = JSON.stringify(told)
       this.#world.at(this.#world.now + this.#latency(), listener.node, () =>
         listener.hear(JSON.parse(text) as Told),

@@ -44,7 +44,7 @@ import type { Commit } from './commit.ts'
 import { emptyCommit, watched } from './commit.ts'
 import type { Disk } from './disk.ts'
 import type { Faults, Kind } from './faults.ts'
-import { httpVerb } from './http.ts'
+import { handlerOf, httpVerb } from './http.ts'
 import type { Net, Server } from './net.ts'
 import type { Sometimes } from './sometimes.ts'
 import type { Clock, Node, World } from './world.ts'
@@ -264,6 +264,7 @@ export class Orchestrator {
 
   #server(node: Node, engine: Engine, self: string): Server {
     const port = executorPort(engine, { process: self, embedded: false })
+    const handler = handlerOf(this.#world, engine)
     const { answers, sometimes } = this.#watch
     const write = engine.write.bind(engine)
     engine.write = async (session, item) => {
@@ -276,8 +277,10 @@ export class Orchestrator {
     return {
       node,
       listen: (session, tell) => port.listen(session, tell),
+      connect: (socket) => handler.connect(socket),
+      listed: (request) => answers.listed(request),
       verbs: {
-        http: httpVerb(this.#world, engine, (request) => answers.listed(request)),
+        http: httpVerb(handler, (request) => answers.listed(request)),
         register: (request: RegisterRequest) => port.register(request),
         claim: async (request: ClaimRequest) => {
           answers.claiming(request)

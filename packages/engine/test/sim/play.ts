@@ -9,10 +9,11 @@ import type { Kind, Rates } from './faults.ts'
 import { drawCoordinatorFaults, drawProcessFaults, drawWeather, Faults } from './faults.ts'
 import { Hosts } from './hosts.ts'
 import { Liveness } from './liveness.ts'
+import { Lurker } from './lurker.ts'
 import { Net } from './net.ts'
 import { Orchestrator } from './orchestrator.ts'
 import { People } from './people.ts'
-import { closureOf, programs } from './programs.ts'
+import { closureOf, definitionFor, programs } from './programs.ts'
 import { ended, Rules } from './rules.ts'
 import { Schedules } from './schedules.ts'
 import { Senders } from './senders.ts'
@@ -21,6 +22,7 @@ import { Sinks } from './sinks.ts'
 import type { Point } from './sometimes.ts'
 import { Sometimes } from './sometimes.ts'
 import { Usage } from './slot-table.ts'
+import { Wires } from './wires.ts'
 import { pick, World } from './world.ts'
 
 /** What a world is made of; drawn from its seed, and made smaller by the shrinker. */
@@ -40,6 +42,8 @@ export interface Plan {
   readonly real: boolean
   /** Calls go through the real client and the real handler. */
   readonly http: boolean
+  /** They go over WebSockets, and somebody lurks there. */
+  readonly sockets: boolean
   /** Every third workflow of the real executor has a process for each attempt. */
   readonly isolated: boolean
   /** Every other workflow of the real executor has a context, which may change. */
@@ -130,9 +134,11 @@ export const drawPlan = (seed: number): Plan => {
     senders: random.next() < 0.3,
     isolated: false,
     contexts: false,
+    sockets: false,
     skip: [],
   }
-  if (!plan.real) return plan
+  const sockets = !plan.http && new World(seed).chance('sockets').next() < 0.15
+  if (!plan.real) return { ...plan, sockets }
   const apart = new World(seed).chance('isolation')
   const beside = new World(seed).chance('coordinator')
   const isolated = apart.next() >= 0.5
@@ -142,7 +148,7 @@ export const drawPlan = (seed: number): Plan => {
     ...(isolated && !calm ? drawProcessFaults(apart) : {}),
     ...(contexts && !calm ? drawCoordinatorFaults(beside) : {}),
   }
-  return { ...plan, isolated, contexts, rates }
+  return { ...plan, sockets, isolated, contexts, rates }
 }
 
 export const play = async (
@@ -215,6 +221,7 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
     sinks.check(commit, change)
   }
   const waiting = world.chance('claims')
+  const wires = plan.sockets ? new Wires(world, net, faults, disk.store.db) : null
   const hosts = new Hosts(
     world,
     net,
@@ -236,8 +243,12 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
         faults.over ? (plan.silent ? 8_000 : 1_200) : pick(waiting, 4) === 0 ? 2_000 : 120,
     },
     plan.executors,
-    plan,
+    { ...plan, wires },
   )
+  const lurker =
+    wires && !quiet && world.chance('lurks').next() < 0.7
+      ? new Lurker(world, wires, chosen.map(definitionFor))
+      : null
   const fate = new Fate(
     world,
     faults,
@@ -292,12 +303,14 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
     schedules.start()
     sinks.start()
     senders.start()
+    lurker?.start()
     fate.start()
   })
   await world.play(plan.chaosMs)
   const chaosOver = world.violation === null
   if (chaosOver) {
     people.leave()
+    lurker?.leave()
     await heal(world, {
       faults,
       net,

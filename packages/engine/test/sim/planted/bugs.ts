@@ -540,6 +540,34 @@ export const bugs: readonly Bug[] = [
     '    await handBack(core, of, { run, attempt }, reason, firstReason)',
     'EX-19 a hand-back that fails is asked for again',
   ),
+  {
+    ...bug(
+      'offered-twice',
+      'orchestrator/offers.ts',
+      'except: [...request.except, ...out.keys()]',
+      'except: [...request.except]',
+      'RAIL-12 one run is offered to two at once',
+    ),
+    also: {
+      file: 'orchestrator/offers.ts',
+      find: 'rows.filter(({ id }) => !out.has(id))',
+      replace: 'rows.filter(({ id }) => id !== null)',
+    },
+  },
+  bug(
+    'older-connection-heard',
+    'orchestrator/newest-connections.ts',
+    'row.connection === connection',
+    'row.connection >= connection',
+    'RAIL-13 what comes over an older connection of a session is still heard',
+  ),
+  bug(
+    'any-number-connects',
+    'store/tables/sessions.ts',
+    'and (connection < $2 or ($2 = 1 and connection = 1))',
+    '',
+    'RAIL-13 a connection takes a session over under a number that has been used',
+  ),
   bug(
     'group-left-alive',
     'executor/isolated.ts',
