@@ -201,7 +201,8 @@ export class ExecutorWatch {
     const job = status().jobs.find((each) => nameOf(each) === name)
     if (job && !job.left) {
       // the steps of an isolated attempt are those of its process
-      if (machine === null && job.bodies > 0 && job.firstReason === null)
+      const isDrained = write.end.reason === 'shutdown' && job.firstReason === null
+      if (machine === null && job.bodies > 0 && isDrained)
         world.violate('EX-17', `${name} is handed back by ${node.name} while it is at work on it`)
       return
     }
