@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withSection } from './proof-page.ts'
+import { withRows, withSection } from './proof-page.ts'
 
 test('a section takes the place of the last one of its name, and leaves the other', () => {
   const first = withSection('', 'Planted bugs', ['one'])
@@ -9,4 +9,17 @@ test('a section takes the place of the last one of its name, and leaves the othe
   expect(again).toContain('two')
   expect(again).not.toContain('one\n')
   expect(again.indexOf('A batch')).toBeLessThan(again.indexOf('Planted'))
+})
+
+test('bugs that were hunted now take their places among those that were hunted before, in the order of all', () => {
+  const before = ['bug    found by', 'a      S1 early', 'gone   S2', 'c      S3']
+  const now = new Map([
+    ['a', 'a S1 late'],
+    ['b', 'b S4'],
+  ])
+  expect(withRows(before, now, ['a', 'b', 'c', 'never'])).toEqual([
+    'a S1 late',
+    'b S4',
+    'c      S3',
+  ])
 })

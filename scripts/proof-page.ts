@@ -9,7 +9,7 @@ const page = path.join(root, 'docs/proof.md')
 const head = `# Proof
 
 What the simulator said last, as it said it. Each section is written by its command with \`--record\`; whoever runs the
-command on the same sources gets the same figures, save for the time. The promises are PROOF-01 to PROOF-05: one seed
+command on the same sources, which stand beside each bug, gets the same figures, save for the time. The promises are PROOF-01 to PROOF-05: one seed
 gives one history; a fault counts when it hits an operation in flight or something held; delays and duplicates count for
 half of them at most; what is planted must be found.
 `
@@ -34,12 +34,35 @@ export const withSection = (text: string, section: Section, lines: readonly stri
 }
 
 /** The commit that is checked out, `-dirty` where files differ from it. */
-const sources = (): string => {
+export const sources = (): string => {
   const { stdout, status } = spawnSync('git', ['describe', '--always', '--dirty'], {
     cwd: root,
     encoding: 'utf8',
   })
   return status === 0 ? stdout.trim() : 'of no commit'
+}
+
+/** Rows of bugs that were hunted now take the places of their last ones; `order` is that of all bugs, and says which there are. */
+export const withRows = (
+  before: readonly string[],
+  now: ReadonlyMap<string, string>,
+  order: readonly string[],
+): string[] => {
+  const rows = new Map(before.map((line) => [line.split(' ', 1)[0] ?? '', line]))
+  return order.flatMap((name) => now.get(name) ?? rows.get(name) ?? [])
+}
+
+/** The rows of the section of planted bugs, after those that were hunted now. */
+export const recordRows = (
+  command: string,
+  head: string,
+  now: ReadonlyMap<string, string>,
+  order: readonly string[],
+): void => {
+  const old = existsSync(page) ? readFileSync(page, 'utf8') : ''
+  const before = (old.split('## Planted bugs')[1] ?? '').split('\n')
+  const rows = withRows(before, now, order)
+  writeFileSync(page, withSection(old, 'Planted bugs', [`$ ${command}`, '', head, ...rows]))
 }
 
 export const record = (section: Section, command: string, lines: readonly string[]): void => {

@@ -47,8 +47,9 @@ export const simOptions = (
     return undefined
   }
   const { planted } = given
-  if (planted !== undefined && planted !== 'all' && !bugs.includes(planted))
-    mistakes.push(`no bug is named ${planted}; known: all, ${bugs.join(', ')}`)
+  for (const name of planted === undefined || planted === 'all' ? [] : planted.split(','))
+    if (!bugs.includes(name))
+      mistakes.push(`no bug is named ${name}; known: all, ${bugs.join(', ')}`)
   const options: SimOptions = {
     faults: whole('faults', 1),
     seed: whole('seed', 0) ?? 1,

@@ -2,9 +2,9 @@
 //   npm run sim -- --faults N --seed S           worlds until N faults are counted or something does not hold
 //   npm run sim -- --seed S --world K [--shrink] one world again, with its trace; or made as small as it goes
 //   npm run sim -- --plan '{…}'                  a shrunk world again
-//   npm run sim -- --planted NAME|all            hunts planted bugs, each within its budget or --faults
+//   npm run sim -- --planted NAME,NAME|all       hunts planted bugs, each within its budget or --faults
 //   --processes P                                how many play at once (one for each core); changes no figure but the time
-//   --record                                     writes what was said to docs/proof.md
+//   --record                                     writes what was said to docs/proof.md; bugs that were not hunted keep their rows
 import { availableParallelism } from 'node:os'
 import type { Kind } from '../packages/engine/test/sim/faults.ts'
 import type { Plan } from '../packages/engine/test/sim/play.ts'
@@ -16,7 +16,7 @@ import { planOf, run } from '../packages/engine/test/sim/run.ts'
 import { shrink } from '../packages/engine/test/sim/shrink.ts'
 import { points } from '../packages/engine/test/sim/sometimes.ts'
 import type { Section } from './proof-page.ts'
-import { record } from './proof-page.ts'
+import { record, recordRows, sources } from './proof-page.ts'
 import { simOptions } from './sim-options.ts'
 
 const read = simOptions(
@@ -118,26 +118,33 @@ const figures = (done: Tally, seconds: number): string[] => {
 }
 
 const hunt = async (which: string): Promise<void> => {
-  const chosen = bugs.filter(({ name }) => which === 'all' || name === which)
+  const chosen = bugs.filter(({ name }) => which === 'all' || which.split(',').includes(name))
   const rows = new Map<string, { readonly found: boolean; readonly text: string }>()
   const left = [...chosen]
+  const of = sources()
   const one = async (): Promise<void> => {
     for (let bug = left.shift(); bug; bug = left.shift()) {
       const budget = values.faults ?? bug.budget ?? BUDGET
       const { failed, faults } = await hunted(bug, seed, budget)
       const found = failed !== null
-      const text = `${bug.name.padEnd(32)}${(failed?.rule ?? 'not found').padEnd(12)}${String(faults).padStart(8)} of ${String(budget).padStart(7)}  ${bug.why}`
+      const text = `${bug.name.padEnd(32)}${(failed?.rule ?? 'not found').padEnd(12)}${String(faults).padStart(8)} of ${String(budget).padStart(7)}  ${of.padEnd(16)}  ${bug.why}`
       rows.set(bug.name, { found, text })
       console.error(`${rows.size} of ${chosen.length}: ${text}`)
     }
   }
   await Promise.all(Array.from({ length: processes }, one))
   const count = [...rows.values()].filter(({ found }) => found).length
-  tell('Planted bugs', `npm run sim -- --planted ${which} --seed ${seed}`, [
-    `${'bug'.padEnd(32)}${'found by'.padEnd(12)}  faults of  budget  breaks`,
-    ...chosen.map(({ name }) => rows.get(name)?.text ?? name),
-    `${count} of ${chosen.length} found`,
-  ])
+  const head = `${'bug'.padEnd(32)}${'found by'.padEnd(12)}  faults of  budget  sources           breaks`
+  for (const line of [head, ...chosen.map(({ name }) => rows.get(name)?.text ?? name)])
+    console.log(line)
+  console.log(`${count} of ${chosen.length} found`)
+  if (values.record)
+    recordRows(
+      `npm run sim -- --planted all --seed ${seed}`,
+      head,
+      new Map([...rows].map(([name, { text }]) => [name, text])),
+      bugs.map(({ name }) => name),
+    )
   if (count < chosen.length) process.exitCode = 1
 }
 

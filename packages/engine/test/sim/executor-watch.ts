@@ -202,7 +202,7 @@ export class ExecutorWatch {
     if (job && !job.left) {
       // the steps of an isolated attempt are those of its process
       const isDrained = write.end.reason === 'shutdown' && job.firstReason === null
-      if (machine === null && job.bodies > 0 && isDrained)
+      if (machine?.hasRun(write) !== true && job.bodies > 0 && isDrained)
         world.violate('EX-17', `${name} is handed back by ${node.name} while it is at work on it`)
       return
     }

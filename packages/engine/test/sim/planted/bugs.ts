@@ -513,13 +513,6 @@ export const bugs: readonly Bug[] = [
     'EX-17 a stop waits for the poll in progress beyond its limit',
   ),
   bug(
-    'hands-back-at-work',
-    'executor/polling.ts',
-    "else if (core.state !== 'running') void handBack(core, of, run, 'shutdown')",
-    "else if (core.state !== 'running') for (const each of [run, ...core.coordinator.jobs]) void handBack(core, of, each, 'shutdown')",
-    'EX-17 what comes after a stop began is handed back, and with it what is at work here',
-  ),
-  bug(
     'hands-back-another',
     'executor/polling.ts',
     "void handBack(core, of, run, 'shutdown')",
