@@ -69,6 +69,9 @@ export class Sinks {
   #healing: number | null = null
   /** When each was ordered, in true time. */
   readonly #orderedAt = new Map<string, number>()
+  /** When each was claimed last, and when people had it tried anew. */
+  readonly #claimedAt = new Map<string, number>()
+  readonly #revivedAt = new Map<string, number>()
   #second: { readonly node: Node; readonly loop: Loop; stop(): Promise<void> } | null = null
 
   constructor(world: World, disk: Disk, options: Options) {
@@ -146,7 +149,11 @@ export class Sinks {
     const certain = !this.#options.jumped() && !known.freed
     if (certain && (row?.state !== 'sending' || row.holder !== holder))
       world.violate('RAIL-02', `${id} is sent by ${holder}; it is ${row?.state} by ${row?.holder}`)
-    const earlier = this.#earlier.get(id) as string | undefined
+    // what was dead held up nobody, until somebody had it tried anew
+    const claimedAt = this.#claimedAt.get(id) ?? 0
+    const earlier = (this.#earlier.all(id) as string[]).find(
+      (each) => (this.#revivedAt.get(each) ?? -1) < claimedAt,
+    )
     if (earlier !== undefined)
       world.violate('RAIL-02', `${id} is sent before ${earlier}, of the same run`)
     const took = (): Sent => {
@@ -208,6 +215,8 @@ export class Sinks {
       if (touch.name === 'sinks.put') this.#registered = true
       if (touch.name === 'deliveries.order')
         for (const { id } of touch.rows) this.#orderedAt.set(String(id), this.#world.now)
+      if (touch.name === 'deliveries.revive')
+        for (const { id } of touch.rows) this.#revivedAt.set(String(id), this.#world.now)
       if (touch.name === 'deliveries.claim') this.#claimed(touch, commit)
       if (touch.name === 'deliveries.free')
         for (const { id } of touch.rows) this.#of(String(id)).freed = true
@@ -259,6 +268,7 @@ export class Sinks {
   #claimed({ rows, params }: Touch, { now }: Commit): void {
     for (const row of rows) {
       const id = String(row['id'])
+      this.#claimedAt.set(id, this.#world.now)
       const known = this.#of(id)
       if (known.sending) {
         if (now < known.until && !this.#options.jumped() && !known.freed)
