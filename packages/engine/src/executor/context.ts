@@ -246,7 +246,7 @@ export interface WorkflowOptions<I, O> {
   readonly codec?: 'json' | 'rich'
   /**
    * Where each attempt runs: `inline`, in the executor's own process, or in a `process` of its own, which is killed with all
-   * that it started when it does not end as it should. Default `inline`.
+   * that it started when it does not end as it should; it may have a `sandbox`. Default `inline`.
    */
   readonly isolation?: Isolation
   /** Executor slot class. Default 'default'. */

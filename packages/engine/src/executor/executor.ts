@@ -9,7 +9,7 @@ import type { Core, Drive, ExecutorState, Session } from './core.ts'
 import { drain } from './draining.ts'
 import { LogSending } from './log-sending.ts'
 import type { ExecutorOptions } from './options.ts'
-import { mustFitBefore, mustIsolateAll } from './options.ts'
+import { mustFitBefore, mustIsolateAll, mustSandboxAll } from './options.ts'
 import { poll } from './polling.ts'
 import { recover } from './recovery.ts'
 import { register, watchLease } from './session.ts'
@@ -61,7 +61,8 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
           { state: core.state },
         )
       core.state = 'starting'
-      starting = register(core)
+      const sandboxes = mustSandboxAll(options)
+      starting = sandboxes === null ? register(core) : sandboxes.then(() => register(core))
       try {
         core.session = await starting
       } catch (error) {

@@ -88,13 +88,13 @@ export class Isolated implements Pick<Driver, 'drain' | 'told'> {
   ): Promise<string> {
     const { claimed, driver, workflow } = work
     const { scratch } = this.#core.options
-    const { env, memoryMb } = isolationOf(workflow.options)
+    const { env, memoryMb, sandbox } = isolationOf(workflow.options)
     const label = { session: of.id, run: claimed.run, attempt: claimed.attempt }
     let exited: (how: string) => void = () => undefined
     const exit = new Promise<string>((resolve) => (exited = resolve))
     const prints = printed(work.log, this.#core.options.ports)
     const body = await this.#processes.spawn(
-      { label, workflow: workflow.name, version: workflow.version, env, memoryMb },
+      { label, workflow: workflow.name, version: workflow.version, env, memoryMb, sandbox },
       {
         message: (message) => this.#hear(of, work, context, storeOffset, message),
         printed: prints.hear,

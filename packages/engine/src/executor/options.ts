@@ -5,6 +5,7 @@ import type { Ports } from '../kernel/ports.ts'
 import type { ExecutorPort } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { AroundStep } from './environment.ts'
+import { isolationOf } from './isolation.ts'
 import type { Processes } from './processes.ts'
 import type { startRenewals } from './renewals.ts'
 import type { Scratch } from './scratch.ts'
@@ -74,4 +75,27 @@ export const mustIsolateAll = ({ workflows, processes }: ExecutorOptions): void 
     `${wants.name} is to run in a process of its own, and this executor does not know which module to load there; use \`leasehold work\`, or give the executor \`module\``,
     { workflow: wants.name },
   )
+}
+
+/** A workflow that wants a sandbox is not driven where there can be none. Null where no workflow wants one. */
+export const mustSandboxAll = ({ workflows, processes }: ExecutorOptions): Promise<void> | null => {
+  const wants = workflows.flatMap(({ name, options, definition }) => {
+    const { sandbox } = isolationOf(options)
+    return definition.isolation === 'process' && sandbox !== null ? [{ name, sandbox }] : []
+  })
+  if (wants.length === 0) return null
+  return Promise.all(
+    wants.map(async ({ name, sandbox }) => {
+      const why =
+        processes?.whyNoSandbox === undefined
+          ? 'what starts its processes makes none'
+          : await processes.whyNoSandbox(sandbox)
+      if (why === null) return
+      throw new LeaseholdError(
+        'invalid_config',
+        `${name} is to run in a sandbox, and this host cannot make it: ${why}. Mend that, or take \`sandbox\` out of its isolation; it is not run without`,
+        { workflow: name },
+      )
+    }),
+  ).then(() => undefined)
 }

@@ -2,6 +2,7 @@
 // ended only when nothing of its group, and nothing that carries its label, is alive.
 import type { ProcessIdentity } from './host-process.ts'
 import type { FromBody, ToBody } from './body-protocol.ts'
+import type { Sandbox } from './isolation.ts'
 
 /** Whose a process is. */
 export interface ProcessLabel {
@@ -24,6 +25,8 @@ export interface ProcessOrder {
   readonly env: readonly string[]
   /** What its heap may take. */
   readonly memoryMb: number | null
+  /** What it is kept from; null for nothing. */
+  readonly sandbox: Required<Sandbox> | null
 }
 
 export interface ProcessHears {
@@ -45,6 +48,8 @@ export interface BodyProcess {
 }
 
 export interface Processes {
+  /** Why no process could have this sandbox here; null where one can. Without it none can have any. */
+  whyNoSandbox?(sandbox: Required<Sandbox>): Promise<string | null>
   spawn(order: ProcessOrder, hears: ProcessHears): Promise<BodyProcess>
   /** Whether anything of the group is alive. */
   isAlive(group: ProcessGroup): Promise<boolean>

@@ -9,6 +9,7 @@ import type { FromBody } from './body-protocol.ts'
 import type { HostProcess } from './host-process.ts'
 import { processAt, processBegan, processTable } from './host-process.ts'
 import type { ProcessGroup, ProcessLabel, Processes } from './processes.ts'
+import { sandboxed, whyNoSandbox } from './sandbox.ts'
 
 /** What every program needs to find its way, and nothing that lets it into anywhere. */
 const PLAIN = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'SystemRoot']
@@ -35,25 +36,27 @@ export const systemProcesses = ({
   const own = new WeakSet<ProcessGroup>()
   const alive = (group: ProcessGroup): Promise<readonly HostProcess[]> =>
     membersOf(group, own.has(group))
-  const spawnBody: Processes['spawn'] = async ({ label, env: allowed, memoryMb }, hears) => {
-    const child = spawn(
-      process.execPath,
-      [
-        // a loader of the program that this is, such as one for TypeScript, is needed there too
-        ...process.execArgv.filter((arg) => !/^--(inspect|max-old-space-size|eval)/.test(arg)),
-        ...(memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`]),
-        program,
-        module.startsWith('file:') ? fileURLToPath(module) : module,
-      ],
-      {
-        detached: true,
-        env: {
-          ...Object.fromEntries([...PLAIN, ...allowed].map((name) => [name, env[name]])),
-          ...variablesOf(label),
-        },
-        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  const spawnBody: Processes['spawn'] = async (
+    { label, env: allowed, memoryMb, sandbox },
+    hears,
+  ) => {
+    const node = [
+      // a loader of the program that this is, such as one for TypeScript, is needed there too
+      ...process.execArgv.filter((arg) => !/^--(inspect|max-old-space-size|eval)/.test(arg)),
+      ...(memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`]),
+      program,
+      module.startsWith('file:') ? fileURLToPath(module) : module,
+    ]
+    const [command, args] =
+      sandbox === null ? [process.execPath, node] : sandboxed(sandbox, process.execPath, node)
+    const child = spawn(command, args, {
+      detached: true,
+      env: {
+        ...Object.fromEntries([...PLAIN, ...allowed].map((name) => [name, env[name]])),
+        ...variablesOf(label),
       },
-    )
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
     for (const source of OUTPUTS) {
       child[source]?.setEncoding('utf8')
       child[source]?.on('data', (text: string) => hears.printed(source, text))
@@ -89,6 +92,7 @@ export const systemProcesses = ({
   }
   return {
     spawn: spawnBody,
+    whyNoSandbox: (sandbox) => whyNoSandbox(sandbox, env),
     async isAlive(group) {
       return (await alive(group)).length > 0
     },

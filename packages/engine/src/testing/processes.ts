@@ -91,9 +91,11 @@ export const processesInMemory = (
       make(
         pid,
         began,
-        { label, workflow: '', version: '', env: [], memoryMb: null },
+        { label, workflow: '', version: '', env: [], memoryMb: null, sandbox: null },
         () => undefined,
       ),
+    // nothing here is kept from anything, so that a workflow that wants a sandbox is tested like any other
+    whyNoSandbox: () => Promise.resolve(null),
     spawn(order, hears) {
       const { timers, time } = ports
       const pid = first + all.length

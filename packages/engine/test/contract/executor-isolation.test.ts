@@ -239,3 +239,72 @@ describe('EX-24 a process of its own', () => {
     expect(() => held({ kind: 'process', memoryMb: 1 })).toThrow(/at least 16/)
   })
 })
+
+describe('EX-24 a sandbox', () => {
+  const strict = workflow(
+    { name: 'strict', isolation: { kind: 'process', sandbox: true } },
+    () => 1,
+  )
+
+  it('EX-24 is part of what a process is started with, as its author has it', async () => {
+    const loose = workflow(
+      {
+        name: 'loose',
+        isolation: { kind: 'process', sandbox: { network: true, writable: ['/var/spool'] } },
+      },
+      () => 2,
+    )
+    const bare = workflow({ name: 'bare', isolation: { kind: 'process', sandbox: false } }, () => 3)
+    const x = executorOn(t, { workflows: [strict, loose, bare] })
+    await x.executor.start()
+    for (const name of ['strict', 'loose', 'bare']) await t.start(name)
+    await advance(t, 1_000)
+    expect(
+      Object.fromEntries(x.processes.all.map(({ order }) => [order.workflow, order.sandbox])),
+    ).toEqual({
+      strict: { network: false, writable: [] },
+      loose: { network: true, writable: ['/var/spool'] },
+      bare: null,
+    })
+  })
+
+  it.each([
+    [() => Promise.resolve('bwrap ended with 1: no namespaces'), 'no namespaces'],
+    [undefined, 'what starts its processes makes none'],
+  ])(
+    'EX-24 that cannot be made is refused before the executor registers, and runs nowhere without',
+    async (whyNoSandbox, why) => {
+      const earlier = executorOn(t, { workflows: [strict] })
+      await earlier.executor.start()
+      await earlier.executor.stop()
+      const { spawn, isAlive, signal } = earlier.processes
+      const x = executorOn(t, {
+        workflows: [strict],
+        processes: { spawn, isAlive, signal, ...(whyNoSandbox ? { whyNoSandbox } : {}) },
+      })
+      const id = await t.start('strict')
+      await expect(x.executor.start()).rejects.toMatchObject({
+        code: 'invalid_config',
+        message: expect.stringMatching(
+          new RegExp(`^strict is to run in a sandbox, and this host cannot make it: .*${why}`),
+        ) as string,
+      })
+      await advance(t, 60_000)
+      expect(x.executor.state).toBe('idle')
+      expect(x.count('register')).toBe(0)
+      expect(t.run(id)).toMatchObject({ status: 'queued', attempt: 0 })
+    },
+  )
+
+  it('EX-24 an executor that is stopped while it is asked for stops', async () => {
+    let answer: (why: string | null) => void = () => undefined
+    const x = executorOn(t, { workflows: [strict] })
+    x.processes.whyNoSandbox = () => new Promise((resolve) => (answer = resolve))
+    const started = x.executor.start()
+    const stopped = x.executor.stop()
+    answer(null)
+    await expect(started).rejects.toMatchObject({ code: 'draining' })
+    await stopped
+    expect(x.executor.state).toBe('stopped')
+  })
+})

@@ -1,8 +1,10 @@
 // Attempts in processes of their own: what they see, and that nothing of them is left, whoever dies.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { processAt } from '../../src/executor/host-process.ts'
+import { installPackage } from '../../../../scripts/system.ts'
+import { processAt, processTable } from '../../src/executor/host-process.ts'
+import { whyNoSandbox } from '../../src/executor/sandbox.ts'
 import type { LogLine } from '../../src/client/client.ts'
 import { CALM, fixture, folder, leasehold, ran, runThat, serve, until } from './processes.ts'
 
@@ -20,6 +22,13 @@ const pidsIn = (file: string): number[] | undefined => {
     return JSON.parse(readFileSync(file, 'utf8')) as number[]
   } catch {
     return undefined
+  }
+}
+const argumentsOf = (pid: number): readonly string[] => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
   }
 }
 const isUp = async (pid: number): Promise<boolean> => (await processAt(pid))?.alive === true
@@ -57,6 +66,47 @@ test('EX-26 where its executor is killed it ends itself, and the next start kill
   await goneAll(pids.slice(0, 1))
   await working(cwd, url)
   await goneAll(pids)
+})
+
+test('EX-24 in a sandbox an attempt reads, writes where it may, reaches no network, and nothing that it started outlives it', async ({
+  skip,
+}) => {
+  const asked = () => whyNoSandbox({ network: false, writable: [] }, process.env)
+  if (process.platform === 'linux' && (await asked())?.includes('install the package') === true)
+    installPackage('bubblewrap', {
+      'apt-get': 'bubblewrap',
+      dnf: 'bubblewrap',
+      apk: 'bubblewrap',
+    })
+  const why = await asked()
+  skip(why !== null, `this host can make no sandbox: ${why}`)
+  const cwd = folder()
+  const { url, client } = await serve(cwd, CALM)
+  const out = folder()
+  const made = leasehold(['work', fixture('sandboxed.js'), '--url', url], {
+    cwd,
+    env: { OUT: out },
+  })
+  await made.line('works at')
+  const { id } = await client.start('sandboxed', { out, cwd })
+
+  const { output } = await runThat(client, id, (detail) => detail.run.status === 'succeeded')
+
+  expect(output).toEqual({
+    out: 'done',
+    cwd: 'EROFS',
+    temporary: 'done',
+    remounted: false,
+    networks: ['lo'],
+    others: 0,
+    run: [],
+    stray: 'number',
+  })
+  expect(existsSync(path.join(out, 'made'))).toBe(true)
+  expect(existsSync(path.join(cwd, 'made'))).toBe(false)
+  // what it started has a session of its own and no label
+  while ((await processTable()).some(({ pid }) => argumentsOf(pid).includes(out)))
+    await new Promise((resolve) => setImmediate(resolve))
 })
 
 test('EX-25 what a process printed before it was killed is kept with its attempt, is followed, and slows nobody', async () => {
