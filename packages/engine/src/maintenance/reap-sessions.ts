@@ -33,15 +33,22 @@ const apart = (then: Reading, now: Reading): boolean => {
   return elapsed < now.early - then.late - JUMP_MS || elapsed > now.late - then.early + JUMP_MS
 }
 
+export interface Opened {
+  /** What the clock of the store said then. */
+  readonly reading: Reading
+  /** Whether others may have had the store open before, whose leases go on: those of a file are counted anew as it is opened. */
+  readonly shared: boolean
+}
+
 /**
- * `opened` is what the clock of a store said that others had open before: what happened to it until then this process cannot
- * know, so that it ends nobody before it has watched a whole lease. The leases of a file are counted anew as it is opened.
+ * What happened to the clock of a shared store before it was opened this process cannot know, so that it ends nobody before it
+ * has watched a whole lease.
  */
-export const reapSessions = (sweepMs: number, opened: Reading | null): Sweep => {
-  /** Of the passes of the last lease, oldest first. */
-  let readings: Reading[] = opened === null ? [] : [opened]
+export const reapSessions = (sweepMs: number, { reading: atOpen, shared }: Opened): Sweep => {
+  /** Of the passes of the last lease, oldest first; the clock may jump before there is one. */
+  let readings: Reading[] = [atOpen]
   /** Since when the clock has been right all the time, by ours. */
-  let watched = opened === null ? Number.NEGATIVE_INFINITY : opened.late
+  let watched = shared ? atOpen.late : Number.NEGATIVE_INFINITY
   let last: Reading | null = null
   /** Reads the clock, and answers what it says and for how long it has been right. */
   const look = async (upkeep: Upkeep): Promise<{ wall: number; seenMs: number }> => {

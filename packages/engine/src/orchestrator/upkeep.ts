@@ -45,7 +45,7 @@ export const startLoops = (
 ): Loops => {
   const { sweepMs } = engine.settings
   const upkeep = sweeping(engine)
-  const opened = engine.store.kind === 'postgres' ? engine.opened : null
+  const opened = { reading: engine.opened, shared: engine.store.kind === 'postgres' }
   const recorder = makeRecorder(upkeep, manual)
   const { meters } = engine
   const record: typeof recorder.add = (row) => {

@@ -107,6 +107,22 @@ describe('clocks that are wrong', () => {
     ).toBeLessThanOrEqual(2 * LEASE_MS + 3 * SWEEP_MS)
   })
 
+  it('B071 S14 a clock that jumps between the opening of a file and its first sweep ends no session', async () => {
+    bench = await openBench()
+    const hand = await bench.hand([definitionOnly('w')])
+    bench.jump(2 * HOURS)
+    await bench.advance(3 * SWEEP_MS)
+    expect(bench.count('select count(*) from sessions where ended_at is not null')).toBe(0)
+    await hand.renew()
+    await bench.advance(LEASE_MS - SWEEP_MS)
+    expect(bench.count('select count(*) from sessions where ended_at is not null')).toBe(0)
+    // it goes on as one that is judged: what renews no more is ended
+    await bench.until(
+      () => bench.count('select count(*) from sessions where ended_at is not null') === 1,
+      3 * LEASE_MS,
+    )
+  })
+
   it('B071 orders that were put off while the clock was ahead are applied soon after it is right again', async () => {
     const child = workflow('child', () => 'done')
     const parent = workflow('parent', (ctx) => ctx.run(child, null))
