@@ -51,7 +51,7 @@ export const reapSessions = (sweepMs: number, { reading: atOpen, shared }: Opene
   let watched = shared ? atOpen.late : Number.NEGATIVE_INFINITY
   let last: Reading | null = null
   /** Reads the clock, and answers what it says and for how long it has been right. */
-  const look = async (upkeep: Upkeep): Promise<{ wall: number; seenMs: number }> => {
+  const look = async (upkeep: Upkeep): Promise<{ wall: number; early: number; seenMs: number }> => {
     const { log } = upkeep.ports
     const { leaseMs } = upkeep.settings
     const reading = await readClock(upkeep)
@@ -73,7 +73,7 @@ export const reapSessions = (sweepMs: number, { reading: atOpen, shared }: Opene
       // after a jump backward the lease of a dead session would last as much longer
       if (jumped) await upkeep.store.run((tx) => recount(tx))
     }
-    return { wall, seenMs: mono - watched }
+    return { wall, early: reading.early, seenMs: mono - watched }
   }
   return {
     name: 'reap-sessions',
@@ -81,14 +81,17 @@ export const reapSessions = (sweepMs: number, { reading: atOpen, shared }: Opene
     // whose turn comes has watched the clock for as long as it has been up
     watch: async (upkeep) => void (await look(upkeep)),
     async pass(upkeep) {
-      const { log } = upkeep.ports
-      const { wall, seenMs } = await look(upkeep)
+      const { log, time } = upkeep.ports
+      const { wall, early, seenMs } = await look(upkeep)
       const waits = seenMs < upkeep.settings.leaseMs
       let examined = 0
       let acted = 0
       if (!waits) {
-        // judged by the clock as it was looked at above: it may jump before this transaction begins
-        const { ended } = await upkeep.act((tx) => endLapsed(tx, wall, seenMs))
+        // judged by the clock as it was looked at above: it may jump before this transaction begins, and back for as long as
+        // a renewal takes
+        const { ended } = await upkeep.act((tx) =>
+          endLapsed(tx, wall, seenMs, wall + time.mono() - early + JUMP_MS),
+        )
         for (const { id, evidence } of ended) log.warn('session.reaped', { session: id, evidence })
         examined += ended.length
       }

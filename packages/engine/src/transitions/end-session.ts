@@ -61,15 +61,16 @@ export function* closeSession(
 
 /**
  * Ends every session whose lease had lapsed at an instant when the clock was seen to be right, and had been for so long; a
- * longer lease than that is left.
+ * longer lease than that is left. Nobody is ended where the clock says more than `latest`: it has jumped since that look.
  */
 export function* endLapsed(
   tx: Tx,
   at: number,
-  seenMs = Number.POSITIVE_INFINITY,
+  seenMs = 1e15,
+  latest = 1e15,
 ): Steps<{ ended: readonly { id: string; evidence: string }[]; follow: Follow }> {
   const follow = nothing()
-  const [lapsed] = yield* ask(endLapsedSessions(at, Math.min(seenMs, 1e15)))
+  const [lapsed] = yield* ask(endLapsedSessions(at, Math.min(seenMs, 1e15), latest))
   if (lapsed.length === 0) return { ended: [], follow }
   const ended = lapsed.map(({ id, lease_until, renewed_at }) => ({
     id,

@@ -166,3 +166,19 @@ test('S14 a clock that jumps after the sweep has looked at it ends no session', 
   })
   expect(await session.renew()).toMatchObject({ ok: true })
 })
+
+test('S14 a clock that jumps back after the sweep has looked at it, and ahead once a session has renewed, ends no session', async () => {
+  // given a session that renewed by a clock that was hours behind the look, when the sweep's transaction begins by one far ahead
+  const session = await t.session()
+  const looked = t.clock.time.now() + 7_200_000
+  t.later(10_800_000)
+  const lapsed = (at: number) =>
+    t.engine.store.run(function* (tx) {
+      return (yield* endLapsed(tx, at, undefined, at + 2_000)).ended.map(({ id }) => id)
+    })
+
+  // then nobody is ended, since that clock says more than can have gone by since the look
+  expect(await lapsed(looked)).toEqual([])
+  // and by a look that it agrees with, who has lapsed is
+  expect(await lapsed(t.clock.time.now())).toEqual([session.id])
+})
