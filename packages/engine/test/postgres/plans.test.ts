@@ -69,8 +69,11 @@ it.each([
   const test = await openStore()
   const schema = String(test.sql('select current_schema() as name')[0]?.['name'])
   const psql = openPsql(postgresUrl() ?? '', schema)
-  // never analysed, as tables are that have just been made
+  // never analysed, as tables are that have just been made: what held rows of other tests may have been
   psql.query(`truncate ${GROWING.join(', ')}`)
+  psql.query(
+    'delete from pg_statistic where starelid in (select oid from pg_class where relnamespace = current_schema()::regnamespace)',
+  )
   if (count > 0) load(psql, count)
   const texts = preparedTexts()
   await walkHotPath(test)
