@@ -28,6 +28,7 @@ import type { Route } from '../../src/protocol/route.ts'
 import type { RouteName } from '../../src/protocol/routes.ts'
 import { routes } from '../../src/protocol/routes.ts'
 import { askedTypes } from '../../src/protocol/socket-messages.ts'
+import type { Claimed } from '../../src/transitions/deliver.ts'
 import { claimDeliveries, recordDeliveries } from '../../src/transitions/deliver.ts'
 import { settled } from '../support/ports.ts'
 import type { Session, TestStore } from '../support/store.ts'
@@ -440,20 +441,18 @@ describe('RAIL-06 a sink that is sent to under a claim that another server has s
         5_000,
       )) as [Sink]
       let sent: Sent | undefined
+      let others: Claimed | undefined
       const slow: Sink = {
         ...real,
         async send(message, signal) {
           sent = await real.send(message, signal)
-          // while it was sent its claim has lapsed, and another server has buried the delivery
-          t.later(t.engine.settings.deliveryLeaseMs + 1)
+          // while it was sent its claim has lapsed, and another server has the delivery; by the clock of this one there is
+          // time left, so that nothing but the claim stands against the answer
+          t.sql(`update deliveries set due_at = 0 where state = 'sending' returning id`)
           const { claimed } = await t.engine.store.run((tx) =>
             claimDeliveries(tx, 'ops', 'other', t.engine.settings),
           )
-          const came = { how: 'refused', why: 'gone', forGood: true, afterMs: 0 } as const
-          const { id, claim } = only(claimed)
-          await t.engine.store.run((tx) =>
-            recordDeliveries(tx, [{ id, claim, came }], t.engine.settings),
-          )
+          others = only(claimed)
           return sent
         },
       }
@@ -462,13 +461,23 @@ describe('RAIL-06 a sink that is sent to under a claim that another server has s
       const session = await t.session()
       await t.start('w')
       await session.end(only(await session.claim()), endReports.fail)
-      const before = (): unknown =>
+      const stored = (): unknown =>
         t.sql('select state, claim, refusals, error, note from deliveries')
       await t.settle('relay')
       // the relay records beside its passes
       await vi.waitFor(() => expect(warned).toContain('delivery.claim_lost'), 60_000)
       expect(sent).toMatchObject({ ok: true })
-      expect(before()).toEqual([
+      expect(stored()).toEqual([
+        { state: 'sending', claim: 2, refusals: 0, error: null, note: null },
+      ])
+
+      // and what the other server records stands
+      const { id, claim } = others as Claimed
+      const came = { how: 'refused', why: 'gone', forGood: true, afterMs: 0 } as const
+      await t.engine.store.run((tx) =>
+        recordDeliveries(tx, [{ id, claim, came }], t.engine.settings),
+      )
+      expect(stored()).toEqual([
         { state: 'dead', claim: 2, refusals: 1, error: 'gone', note: null },
       ])
       expect(t.sql('select * from receipts')).toEqual([])
