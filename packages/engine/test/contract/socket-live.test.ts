@@ -110,5 +110,6 @@ test('OPS-06 closing a server ends its sockets at once, with a code that says so
   await server.close(3_000)
   await claim
   expect(performance.now() - began).toBeLessThan(2_000)
-  await port.close({ session: 'ses_1', reason: 'test' }).catch(() => undefined)
+  // nobody answers any more: that it gives up is not waited for
+  void port.close({ session: 'ses_1', reason: 'test' }).catch(() => undefined)
 })
