@@ -227,7 +227,7 @@ const withFile = async <T>(
 ): Promise<T> => {
   const ownership = takeFile(file, `process ${process.pid}`)
   try {
-    const store = openSqlite(ownership.file, ports.time)
+    const store = openSqlite(ownership.file, ports)
     try {
       return await act(store, migrateSqlite(store.db, ports.time.now()))
     } finally {

@@ -80,11 +80,7 @@ export const openOnSqlite = async ({
   const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
   const ownership: Ownership = takeFile(file, `process ${process.pid} on ${hostname()}`)
   try {
-    const bare = openSqlite(
-      ownership.file,
-      ports.time,
-      synchronous === undefined ? {} : { synchronous },
-    )
+    const bare = openSqlite(ownership.file, ports, synchronous === undefined ? {} : { synchronous })
     try {
       migrateSqlite(bare.db, ports.time.now())
       mustBeHere(bare.db, file)

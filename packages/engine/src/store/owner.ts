@@ -7,7 +7,7 @@ import { messageOf } from '../kernel/json.ts'
 import { placeOf } from './file-place.ts'
 import { keep } from './keep.ts'
 import { planSqlite } from './migrate.ts'
-import { faultOf } from './sqlite-faults.ts'
+import { faultOf, isBusy } from './sqlite-faults.ts'
 
 export interface Ownership {
   /** The path of the file, through all links. */
@@ -107,9 +107,6 @@ const sideFault = (side: string, error: unknown): Fault => {
     options,
   )
 }
-
-const isBusy = (error: unknown): boolean =>
-  /^SQLITE_(BUSY|LOCKED)/.test(String((error as { code?: unknown }).code))
 
 const ownerOf = (side: string): string => {
   try {

@@ -41,12 +41,19 @@ export const faultOf = (error: unknown, file?: string): unknown => {
     )
   if (is('READONLY'))
     return fault('store_read_only', `the store refuses writes${where}: ${message}`)
-  if (is('BUSY', 'LOCKED'))
-    return fault('store_unavailable', `another process is using the database${where}: ${message}`)
+  if (isBusy(error))
+    return fault(
+      'store_unavailable',
+      `another program holds a lock on the database file${where}, and nothing can be written until it lets go: ${message}; end its transaction, the engine goes on by itself`,
+    )
   if (is('IOERR', 'CANTOPEN'))
     return fault('store_unavailable', `the database cannot be reached${where}: ${message}`)
   return error
 }
+
+/** Whether somebody else's lock on the file is what stands in the way. */
+export const isBusy = (error: unknown): boolean =>
+  /^SQLITE_(BUSY|LOCKED)/.test(String((error as { code?: unknown } | null)?.code))
 
 /** Some writes, as of the file that SQLite shares between processes, fail on a full disk without saying so. */
 const isFull = (file: string): boolean => {

@@ -2,12 +2,13 @@
 // event loop, so nothing can come between its statements.
 import Database from 'better-sqlite3'
 import { Defect } from '../kernel/errors.ts'
-import type { Time } from '../kernel/time.ts'
+import type { Ports } from '../kernel/ports.ts'
+import { sleep } from '../kernel/timers.ts'
 import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
 import { keep } from './keep.ts'
 import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
 import { UniqueViolation } from './sql.ts'
-import { faultOf } from './sqlite-faults.ts'
+import { faultOf, isBusy } from './sqlite-faults.ts'
 import type { Behind, Store, Tap } from './store.ts'
 
 export interface SqliteStore extends Store {
@@ -21,9 +22,25 @@ interface Options {
   readonly tap?: Tap
 }
 
+/** How long is waited while nobody is served yet; SQLite itself waits, and all of this process with it. */
+const OPENING_MS = 5_000
+
+/**
+ * How long transactions wait for a lock that another program holds on the file, from the first that met it on: while it
+ * lasts longer, each is refused as soon as it comes.
+ */
+const LOCKED_MS = 2_000
+const AGAIN_MS = 20
+
 /** Opens a database file, or `:memory:`; throws a Fault when it is not one. Does not migrate. */
-export const openSqlite = (file: string, time: Time, options: Options = {}): SqliteStore => {
+export const openSqlite = (
+  file: string,
+  { time, timers }: Pick<Ports, 'time' | 'timers'>,
+  options: Options = {},
+): SqliteStore => {
   const db = opened(file, options)
+  let serving = false
+  let lockedSince: number | null = null
   const prepared = new Map<Sql<unknown>, Prepared>()
   const sources = new Set<string>()
   let batches: readonly (readonly object[])[] = []
@@ -115,11 +132,11 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
     unmark.run()
   }
 
-  const transact = async <T>(
+  const once = <T>(
     begin: Database.Statement,
     transaction: (tx: Tx) => Steps<T>,
     behind?: Behind<T>,
-  ): Promise<T> => {
+  ): T => {
     try {
       begin.run()
       const answer = drive(transaction)
@@ -129,8 +146,31 @@ export const openSqlite = (file: string, time: Time, options: Options = {}): Sql
       return answer
     } catch (error) {
       if (db.open && db.inTransaction) db.exec('rollback')
-      throw faultOf(error)
+      throw error
     }
+  }
+
+  const transact = async <T>(
+    begin: Database.Statement,
+    transaction: (tx: Tx) => Steps<T>,
+    behind?: Behind<T>,
+  ): Promise<T> => {
+    // from the first transaction on others need the event loop, and SQLite would hold it while it waits
+    if (!serving) db.pragma('busy_timeout = 0')
+    serving = true
+    for (;;)
+      try {
+        const answer = once(begin, transaction, behind)
+        // reading is possible beside a lock that keeps everybody from writing
+        if (begin === immediate) lockedSince = null
+        return answer
+      } catch (error) {
+        if (!isBusy(error)) throw faultOf(error)
+        lockedSince ??= time.mono()
+        if (time.mono() - lockedSince >= LOCKED_MS) throw faultOf(error)
+        await sleep(timers, AGAIN_MS)
+        if (!db.open) throw faultOf(error)
+      }
   }
 
   return {
@@ -193,7 +233,7 @@ const rowOf = ({ names, empty, packed, of }: Columns, read: Values): unknown => 
 
 const opened = (file: string, options: Options): Database.Database => {
   try {
-    const db = keep(new Database(file, { timeout: 5_000 }))
+    const db = keep(new Database(file, { timeout: OPENING_MS }))
     db.exec('pragma journal_mode = WAL')
     db.exec(`pragma synchronous = ${options.synchronous ?? 'FULL'}`)
     // the log of a thousand pages that is the default is soon written over instead of growing, which a disk syncs twice as

@@ -23,7 +23,7 @@ const later = (): void => clock.moveTo(clock.time.mono() + 1_000)
 
 beforeEach(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'leasehold-'))
-  store = openSqlite(file(), clock.time)
+  store = openSqlite(file(), { time: clock.time, timers: clock.timers() })
   store.db.exec('create table t (n int)')
   writeFileSync(`${file()}.owner`, '')
   lost = []

@@ -3,6 +3,7 @@
 import type Database from 'better-sqlite3'
 import { LeaseholdError } from '../kernel/errors.ts'
 import { keep } from './keep.ts'
+import { faultOf, isBusy } from './sqlite-faults.ts'
 import type { OrderKind } from './tables/orders.ts'
 
 export interface PlacedOrder {
@@ -13,6 +14,9 @@ export interface PlacedOrder {
 }
 
 const PUT = 'insert into orders (id, kind, run, payload, created_at) values (?, ?, ?, ?, ?)'
+
+/** How long is waited for a lock that another program holds on the file; the caller's code is not asynchronous, so it stands still. */
+const LOCKED_MS = 2_000
 
 /** Runs `work` in one immediate transaction; it must not be async, since nothing may come between its statements. */
 export const inUserTransaction = <T>(
@@ -33,5 +37,13 @@ export const inUserTransaction = <T>(
       )
     return result
   })
-  return run.immediate()
+  db.pragma(`busy_timeout = ${LOCKED_MS}`)
+  try {
+    return run.immediate()
+  } catch (error) {
+    // what the caller's own statements throw is the caller's
+    throw isBusy(error) ? faultOf(error) : error
+  } finally {
+    if (db.open) db.pragma('busy_timeout = 0')
+  }
 }

@@ -4,6 +4,7 @@ import type { SqliteStore } from '../../src/store/sqlite.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { migrateSqlite } from '../../src/store/migrate.ts'
 import type { Time } from '../../src/kernel/time.ts'
+import { systemTimers } from '../../src/kernel/timers.ts'
 
 export interface Disk {
   readonly store: SqliteStore
@@ -18,7 +19,8 @@ export const freshDisk = (time: Time): Disk => {
   if (!opened) {
     const store = openSqlite(
       ':memory:',
-      { now: () => clock.now(), mono: () => clock.mono() },
+      // nobody else has it, so nothing ever waits for a lock of theirs
+      { time: { now: () => clock.now(), mono: () => clock.mono() }, timers: systemTimers },
       { synchronous: 'OFF' },
     )
     migrateSqlite(store.db, 0)

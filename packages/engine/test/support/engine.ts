@@ -34,7 +34,7 @@ export const openTestEngine = async (
   ports: Ports,
   options: { readonly loops?: boolean; readonly settings?: Partial<Settings> } = {},
 ): Promise<TestEngine> => {
-  const store = openSqlite(':memory:', ports.time, { synchronous: 'OFF' })
+  const store = openSqlite(':memory:', ports, { synchronous: 'OFF' })
   migrateSqlite(store.db, ports.time.now())
   const engine = await openEngine({
     store,
