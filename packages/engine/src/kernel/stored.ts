@@ -37,7 +37,21 @@ export const readOr = <T>(read: () => T, otherwise: (sentence: string) => T): T 
   }
 }
 
-const unreadable = (what: string, why: string): Fault =>
+/** The row, with the sentence in the place of each of these texts that cannot be read. */
+export const legible = <R extends object>(row: R, columns: readonly (keyof R)[]): R => {
+  const shown = Object.defineProperties({}, Object.getOwnPropertyDescriptors(row)) as R
+  for (const column of columns) {
+    const value: unknown = readOr<unknown>(
+      () => row[column],
+      (sentence) => sentence,
+    )
+    Object.defineProperty(shown, column, { value, enumerable: true })
+  }
+  return shown
+}
+
+/** `what` is as no program of ours has written it. */
+export const unreadable = (what: string, why: string): Fault =>
   new Fault(
     'row_unreadable',
     `${what} cannot be read, since somebody changed it in the database: ${why}. Put it right there; other rows are not concerned`,

@@ -363,7 +363,7 @@ const waitingAt = (
         code: 'step_retry',
         sentence: `the step ${wait.key} failed ${wait.tries} ${wait.tries === 1 ? 'time' : 'times'} and is tried again at ${at(wait.due_at ?? now)}`,
         since,
-        evidence: { ...evidence, tries: wait.tries, error: value(wait.error) },
+        evidence: { ...evidence, tries: wait.tries, error: value(wait, 'error') },
       }
     default:
       return {

@@ -13,7 +13,7 @@ export const noticeView = (row: NoticeRow) => ({
   id: noticeId(row),
   at: row.at,
   sentence: row.sentence,
-  data: value(row.data),
+  data: value(row, 'data'),
 })
 
 export function* notices(

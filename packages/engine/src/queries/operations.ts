@@ -54,7 +54,7 @@ export function* executors(tx: Tx, endedWithinMs: number) {
         endedAt: row.ended_at,
         endReason: row.end_reason,
         evidence: row.evidence,
-        status: value(row.status),
+        status: value(row, 'status'),
       }
     }),
   }
@@ -142,7 +142,7 @@ export function* workflows(_tx: Tx) {
         versions: mine.map((row) => ({
           version: row.version,
           queue: row.queue,
-          definition: value(row.definition),
+          definition: value(row, 'definition'),
           served: served.some((session) =>
             session.workflows.some(
               (each) => each.workflow === name && each.version === row.version,

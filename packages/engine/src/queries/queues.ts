@@ -110,7 +110,7 @@ const loadOf = (
 
 /** Slots that an executor could fill now: those that it keeps under a marker are not, and none while it has failed closed. */
 const freeOf = (row: SessionRow & { readonly held: number }): number => {
-  const { markers, unreleased } = (value(row.status) ?? {}) as {
+  const { markers, unreleased } = (value(row, 'status') ?? {}) as {
     markers?: unknown
     unreleased?: unknown
   }

@@ -10,19 +10,23 @@ import type { AttemptRow, EventRow } from '../store/tables/journal.ts'
 import type { ViewRow } from '../store/tables/views.ts'
 import type { ApprovalRow } from '../store/tables/waits.ts'
 
-/** A stored value; what cannot be read is shown as the sentence that says so. */
-export const value = (text: string | null): unknown =>
-  text === null
-    ? null
-    : readOr(
-        () => stored(text, 'this value'),
-        (sentence) => sentence,
-      )
+/** The stored value of a column; what cannot be read is shown as the sentence that says so. */
+export const value = <C extends string>(
+  row: { readonly [name in C]: string | null },
+  column: C,
+): unknown =>
+  readOr(
+    () => {
+      const text = row[column]
+      return text === null ? null : stored(text, 'this value')
+    },
+    (sentence) => sentence,
+  )
 
 /** Who may decide; what cannot be read is shown as the one name that nobody has. */
-export const decidersOf = ({ id, deciders }: Pick<ApprovalRow, 'id' | 'deciders'>) =>
+export const decidersOf = (row: Pick<ApprovalRow, 'id' | 'deciders'>) =>
   readOr<readonly string[]>(
-    () => storedTexts(deciders, `the list of deciders of ${id}`),
+    () => storedTexts(row.deciders, `the list of deciders of ${row.id}`),
     (sentence) => [sentence],
   )
 
@@ -75,7 +79,7 @@ export const viewOf = (row: ViewRow) => {
     onEndOf: run.onEndOf,
     limits: limitKeys(run),
     units: Object.fromEntries(limitUses(run).map(({ key, units }) => [key, units])),
-    progress: value(row.progress),
+    progress: value(row, 'progress'),
   }
 }
 
@@ -142,8 +146,8 @@ export const entryView = (row: {
   attempt: row.attempt,
   rev: row.rev,
   at: row.at,
-  output: value(row.output),
-  error: value(row.error),
+  output: value(row, 'output'),
+  error: value(row, 'error'),
 })
 
 export const eventView = (row: EventRow) => ({
@@ -152,7 +156,7 @@ export const eventView = (row: EventRow) => ({
   at: row.at,
   kind: row.kind,
   actor: row.actor,
-  data: value(row.data),
+  data: value(row, 'data'),
 })
 
 export const approvalView = (row: ApprovalRow) => ({
@@ -160,13 +164,13 @@ export const approvalView = (row: ApprovalRow) => ({
   run: row.run,
   key: row.key,
   prompt: row.prompt,
-  data: value(row.data),
+  data: value(row, 'data'),
   deciders: decidersOf(row),
   deadline: row.deadline,
   state: row.state,
   decidedBy: row.decided_by,
   decidedAt: row.decided_at,
   reason: row.reason,
-  payload: value(row.payload),
+  payload: value(row, 'payload'),
   createdAt: row.created_at,
 })

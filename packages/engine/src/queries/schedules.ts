@@ -29,7 +29,7 @@ const scheduleView = (row: ScheduleRow) => ({
   zone: row.zone,
   workflow: row.workflow,
   version: row.version,
-  input: value(row.input),
+  input: value(row, 'input'),
   owner: row.owner,
   queue: row.queue,
   labels: readOr<readonly string[]>(

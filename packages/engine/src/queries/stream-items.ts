@@ -24,6 +24,6 @@ export function* streamItems(
   return {
     status: (row?.status as RunStatus | undefined) ?? null,
     reason: row?.reason ?? null,
-    items: items.map(({ seq, at, data }) => ({ seq, at, data: value(data) })),
+    items: items.map((item) => ({ seq: item.seq, at: item.at, data: value(item, 'data') })),
   }
 }

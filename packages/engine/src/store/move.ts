@@ -72,7 +72,7 @@ export const runOf = (row: RunRow): Run => ({
   workflow: row.workflow,
   version: row.version,
   queue: row.queue,
-  labels: row.labels === '[]' ? NONE : labelsOf(row),
+  labels: labelsOf(row),
   lane: row.lane,
   priority: row.priority,
   tag: row.tag,
@@ -131,9 +131,9 @@ export const runOf = (row: RunRow): Run => ({
 const NONE: readonly string[] = []
 
 /** A run's lane decides who is given it; labels that somebody broke in the database are not shown, and stop nothing. */
-const labelsOf = ({ id, labels }: RunRow): readonly string[] =>
+const labelsOf = (row: RunRow): readonly string[] =>
   readOr(
-    () => storedTexts(labels, `the labels of ${id}`),
+    () => (row.labels === '[]' ? NONE : storedTexts(row.labels, `the labels of ${row.id}`)),
     () => NONE,
   )
 

@@ -4,11 +4,13 @@ import Database from 'better-sqlite3'
 import { Defect } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { sleep } from '../kernel/timers.ts'
-import { rowSourceName, rowSources, sqliteText } from './dialect.ts'
+import { rowSourceName, rowSources } from './dialect.ts'
 import { keep } from './keep.ts'
-import type { Sql, Statement, Steps, Tx, Values } from './sql.ts'
+import type { Sql, Statement, Steps, Tx } from './sql.ts'
 import { UniqueViolation } from './sql.ts'
 import { faultOf, isBusy } from './sqlite-faults.ts'
+import type { Prepared } from './sqlite-rows.ts'
+import { prepared } from './sqlite-rows.ts'
 import type { Behind, Store, Tap } from './store.ts'
 
 export interface SqliteStore extends Store {
@@ -41,7 +43,7 @@ export const openSqlite = (
   const db = opened(file, options)
   let serving = false
   let lockedSince: number | null = null
-  const prepared = new Map<Sql<unknown>, Prepared>()
+  const known = new Map<Sql<unknown>, Prepared>()
   const sources = new Set<string>()
   let batches: readonly (readonly object[])[] = []
   const immediate = keep(db.prepare('begin immediate'))
@@ -67,21 +69,21 @@ export const openSqlite = (
   }
 
   const prepare = (sql: Sql<unknown>): Prepared => {
-    let found = prepared.get(sql)
+    let found = known.get(sql)
     if (!found) {
       try {
         for (const columns of rowSources(sql.text)) provide(columns)
-        found = shaped(db, sql)
+        found = prepared(db, sql)
       } catch (error) {
         throw new Defect(`${sql.name}: ${(error as Error).message}`)
       }
-      prepared.set(sql, found)
+      known.set(sql, found)
     }
     return found
   }
 
   const run = ({ sql, params }: Statement, now: number): readonly unknown[] => {
-    const { statement, columns } = prepare(sql)
+    const { statement, rows } = prepare(sql)
     const bound: Record<number, unknown> = {}
     const found: (readonly object[])[] = []
     for (let i = 0; i < params.length; i++) {
@@ -91,7 +93,7 @@ export const openSqlite = (
     }
     bound[params.length + 1] = now
     batches = found
-    if (columns) return (statement.all(bound) as Values[]).map((values) => rowOf(columns, values))
+    if (rows) return rows(bound)
     statement.run(bound)
     return []
   }
@@ -183,52 +185,6 @@ export const openSqlite = (
     },
     close: async () => void db.close(),
   }
-}
-
-interface Prepared {
-  readonly statement: Database.Statement
-  readonly columns: Columns | null
-}
-
-/** The names of a statement's columns, and a row of them with nothing in it yet. */
-interface Columns {
-  readonly names: readonly string[]
-  readonly empty: Readonly<Record<string, unknown>>
-  /** Whether a row comes as one JSON text. */
-  readonly packed: boolean
-  readonly of: ((values: Values) => unknown) | undefined
-}
-
-/** Above so many columns a row is cheaper as one JSON text than as values, each of which costs a call (57: 4 µs for 10). */
-const WIDE = 12
-
-const shaped = (db: Database.Database, sql: Sql<unknown>): Prepared => {
-  const text = sqliteText(sql.text)
-  const statement = keep(db.prepare(text))
-  if (!statement.reader) return { statement, columns: null }
-  const names = statement.columns().map(({ name }) => name)
-  const packed = names.length > WIDE && statement.readonly
-  const list = names.map((name) => `"${name}"`).join(', ')
-  const read = packed ? keep(db.prepare(`select json_array(${list}) from (${text})`)) : statement
-  read.raw(true)
-  return {
-    statement: read,
-    columns: {
-      names,
-      packed,
-      empty: Object.fromEntries(names.map((name) => [name, null])),
-      of: sql.of,
-    },
-  }
-}
-
-/** Rows that are copies of one have one shape, which costs half of what the driver's own objects do. */
-const rowOf = ({ names, empty, packed, of }: Columns, read: Values): unknown => {
-  const values = packed ? (JSON.parse(read[0] as string) as Values) : read
-  if (of) return of(values)
-  const row: Record<string, unknown> = { ...empty }
-  for (let i = 0; i < names.length; i++) row[names[i] as string] = values[i]
-  return row
 }
 
 const opened = (file: string, options: Options): Database.Database => {

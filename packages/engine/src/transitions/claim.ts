@@ -2,6 +2,7 @@
 // requires it live; a second copy of a claim is answered with what the first still holds.
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { legible, readOr } from '../kernel/stored.ts'
 import { liveWait } from '../model/apply.ts'
 import type { Settings } from '../model/settings.ts'
 import type { ClaimedRun, Entry, EntryKind } from '../model/work.ts'
@@ -163,7 +164,23 @@ function* claimAnd(
   ]
 }
 
+/** A payload that cannot be read is given as the sentence that says so: it fails its own run, and keeps no other from its holder. */
 export const runsOf = (
+  rows: readonly ClaimRow[],
+  steps: readonly StepRow[],
+  waits: readonly Parameters<typeof waitOf>[0][],
+): ClaimedRun[] =>
+  readOr(
+    () => runsAsStored(rows, steps, waits),
+    () =>
+      runsAsStored(
+        rows.map((row) => legible(row, ['input'])),
+        steps.map((step) => legible(step, ['output', 'error'])),
+        waits.map((wait) => legible(wait, ['result', 'error'])),
+      ),
+  )
+
+const runsAsStored = (
   rows: readonly ClaimRow[],
   steps: readonly StepRow[],
   waits: readonly Parameters<typeof waitOf>[0][],
