@@ -107,7 +107,7 @@ export const operationsAnswers = ({
     return (await engine.act((tx) => settleOrder(tx, id, 'drop', actor))).answer
   },
 
-  listSweeps: () => engine.read(sweeps),
+  listSweeps: () => engine.read((tx) => sweeps(tx, engine.passes.since)),
 
   async audit({ query: { after } }) {
     const { invariants, next } =
@@ -118,7 +118,7 @@ export const operationsAnswers = ({
   },
 
   async metrics() {
-    const stored = await engine.read((tx) => metrics(tx, engine.settings))
+    const stored = await engine.read((tx) => metrics(tx, engine.settings, engine.passes.since))
     const own = [...engine.meters.families(), ...figures()]
     return new Response(expose([...stored, ...own]), {
       headers: { 'content-type': EXPOSITION, 'cache-control': 'no-store' },
@@ -130,9 +130,13 @@ export const operationsAnswers = ({
   },
 
   async ready() {
-    const faults = await engine
-      .read(readiness)
-      .catch((error: unknown) => [`the store does not answer: ${(error as Error).message}`])
+    const store = engine.refusal()
+    const faults = store
+      ? // what is late now is so for this
+        [`the store refuses writes: ${store.message}`]
+      : await engine
+          .read((tx) => readiness(tx, engine.passes.since))
+          .catch((error: unknown) => [`the store does not answer: ${(error as Error).message}`])
     if (health.draining()) faults.push('the server is shutting down')
     const warnings = await engine
       .read(function* (tx) {
@@ -144,7 +148,7 @@ export const operationsAnswers = ({
       })
       .catch(() => [])
     return Response.json(
-      { ready: faults.length === 0, faults, warnings },
+      { ready: faults.length === 0, faults, store: store?.code ?? null, warnings },
       { status: faults.length ? 503 : 200 },
     )
   },

@@ -49,6 +49,8 @@ import { makeHub } from './hub.ts'
 import type { Lanes } from './lanes.ts'
 import type { Meters, Purpose } from './meters.ts'
 import { makeMeters } from './meters.ts'
+import type { Passes, Refusal } from './store-health.ts'
+import { makePasses, noted } from './store-health.ts'
 import { makeLanes } from './lanes.ts'
 
 /** What a commit may want a loop to look for soon. */
@@ -65,6 +67,9 @@ export interface Engine {
   /** What the store's clock said when the engine was opened. */
   readonly opened: Reading
   readonly context: PlanContext
+  /** What the store's last write was refused for. */
+  refusal(): Refusal | null
+  readonly passes: Passes
   /** What this process counts as it happens. */
   readonly meters: Meters
   /** Does what a transaction does, and counts how long it took. */
@@ -129,7 +134,9 @@ interface Options {
 }
 
 /** Opens the engine on a migrated store: reads its definitions, lanes and keys. */
-export const openEngine = async ({ store, ports, settings }: Options): Promise<Engine> => {
+export const openEngine = async ({ store: given, ports, settings }: Options): Promise<Engine> => {
+  const { store, refusal } = noted(given, ports.time)
+  const passes = makePasses(ports.time, given.kind === 'sqlite')
   const hub = makeHub()
   const lanes = makeLanes()
   const meters = makeMeters()
@@ -196,6 +203,8 @@ export const openEngine = async ({ store, ports, settings }: Options): Promise<E
     store,
     hub,
     lanes,
+    refusal,
+    passes,
     meters,
     async timed(purpose, work) {
       const began = ports.time.mono()

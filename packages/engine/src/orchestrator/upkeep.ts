@@ -49,6 +49,7 @@ export const startLoops = (
   const recorder = makeRecorder(upkeep, manual)
   const { meters } = engine
   const record: typeof recorder.add = (row) => {
+    engine.passes.passed(row.name)
     meters.passes.observe({ sweep: row.name }, row.duration_ms / 1_000)
     return recorder.add(row)
   }

@@ -261,12 +261,17 @@ export const operationsRoutes = {
   ready: route({
     method: 'GET',
     path: '/readyz',
-    summary: 'The store is reachable and migrated and the sweeps are on time; 503 when not',
+    summary:
+      'The store is reachable, migrated and takes writes, and the sweeps are on time; 503 when not',
     group: 'server',
     role: 'public',
     answer: z.object({
       ready: z.boolean(),
       faults: z.array(z.string()),
+      store: z
+        .string()
+        .nullable()
+        .describe('The code for which the store refuses writes; null while it takes them'),
       warnings: z
         .array(z.string())
         .describe('What does not work as meant and keeps nothing else from working'),

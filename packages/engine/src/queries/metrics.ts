@@ -8,6 +8,7 @@ import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import { sessions } from '../store/tables/sessions.ts'
 import { sinks } from './deliveries.ts'
+import type { SincePass } from './operations.ts'
 import { slots, sweeps } from './operations.ts'
 import { orderBacklog } from './orders.ts'
 import { queues } from './queues.ts'
@@ -18,13 +19,13 @@ const QUEUES_SHOWN = 100
 
 const one = (value: number): Sample[] => [{ labels: {}, value }]
 
-export function* metrics(tx: Tx, settings: Settings): Steps<Family[]> {
+export function* metrics(tx: Tx, settings: Settings, since: SincePass): Steps<Family[]> {
   return [
     ...(yield* ofQueues(tx)),
     ...(yield* ofExecutors(tx)),
     ...(yield* ofLimits(tx)),
     ...(yield* ofOutbox(tx, settings)),
-    ...(yield* ofSweeps(tx)),
+    ...(yield* ofSweeps(tx, since)),
   ]
 }
 
@@ -164,8 +165,8 @@ function* ofOutbox(tx: Tx, settings: Settings): Steps<Family[]> {
   ]
 }
 
-function* ofSweeps(tx: Tx): Steps<Family[]> {
-  const { sweeps: all } = yield* sweeps(tx)
+function* ofSweeps(tx: Tx, since: SincePass): Steps<Family[]> {
+  const { sweeps: all } = yield* sweeps(tx, since)
   return [
     gauge(
       'leasehold_sweep_late_seconds',

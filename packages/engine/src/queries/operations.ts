@@ -158,12 +158,18 @@ export function* workflows(_tx: Tx) {
 /** A sweep whose last pass is more than this many intervals ago is late. */
 const LATE_INTERVALS = 3
 
-export function* sweeps(tx: Tx) {
+/**
+ * How long ago a sweep passed that did so `byStoreMs` ago by the store's clock. That clock may have jumped since; who sweeps knows
+ * better.
+ */
+export type SincePass = (sweep: string, byStoreMs: number) => number
+
+export function* sweeps(tx: Tx, since: SincePass) {
   const [rows] = yield* ask(allSweeps())
   return {
     now: tx.now,
     sweeps: rows.map((row) => {
-      const by = tx.now - row.last_at - LATE_INTERVALS * row.interval_ms
+      const by = since(row.name, tx.now - row.last_at) - LATE_INTERVALS * row.interval_ms
       return {
         name: row.name,
         intervalMs: row.interval_ms,
@@ -181,9 +187,9 @@ export function* sweeps(tx: Tx) {
 }
 
 /** What keeps the server from being ready, in words; an empty list when nothing does. */
-export function* readiness(tx: Tx): Steps<string[]> {
+export function* readiness(tx: Tx, since: SincePass): Steps<string[]> {
   const [[meta]] = yield* ask(storeAnswers())
-  const { sweeps: all } = yield* sweeps(tx)
+  const { sweeps: all } = yield* sweeps(tx, since)
   return [
     ...(meta ? [] : ['the store is not set up']),
     ...all

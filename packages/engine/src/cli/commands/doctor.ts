@@ -1,9 +1,13 @@
 // `leasehold doctor`: looks at a running server from outside and says what is wrong, each with the command that mends it.
 // With --after-restore it raises the generation of a restored store, so that holders from before are never honoured.
 import type { Client } from '../../client/client.ts'
+import type { ErrorCode } from '../../kernel/codes.ts'
+import { codes } from '../../kernel/codes.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import { messageOf } from '../../kernel/json.ts'
 import { nameOf } from '../../model/store-at.ts'
+import type { AnswerOf } from '../../protocol/route.ts'
+import type { Routes } from '../../protocol/routes.ts'
 import type { Run } from '../call.ts'
 import type { Config } from '../config.ts'
 import { loadConfig, storeOf } from '../config.ts'
@@ -19,10 +23,13 @@ interface Finding {
   /** The command, or what to do, that mends it. */
   readonly mend?: string
 }
+type Look = (client: Client, config: Config) => Promise<Finding[]>
 
 /** Clocks further apart than this make instants on screens misleading; the engine itself goes by the store's clock. */
 const SKEW_MS = 2_000
 const OVERDUE_MS = 60_000
+/** The check that says that the store takes no writes: whatever is late is so for that. */
+const REFUSES = 'writes'
 
 export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, out, sources }) => {
   if (options.afterRestore) {
@@ -52,27 +59,26 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
       mend: `leasehold serve${config.database === null ? ` --file ${config.file}` : ''} --port ${config.port}`,
     })
   }
+  let refused = false
   if (code === exit.ok)
-    for (const look of [
-      ready,
-      clocks,
-      invariants,
-      sweepsOnTime,
-      executorsWell,
-      linesServed,
-      waitsHeard,
-      ordersApplied,
-      sinksOnTime,
-      triggersWell,
-    ]) {
+    for (const look of LOOKS) {
+      if (refused && OF_TIME.includes(look)) continue
       try {
-        findings.push(...(await look(client, config)))
+        const found = await look(client, config)
+        refused ||= found.some(({ check }) => check === REFUSES)
+        findings.push(...found)
       } catch (error) {
         code = exitCodeOf(error)
         findings.push({ check: look.name, ok: false, what: messageOf(error), mend: mendOf(code) })
       }
     }
   if (code === exit.ok && findings.some(({ ok }) => !ok)) code = exit.failed
+  if (refused)
+    findings.push({
+      check: 'left out',
+      ok: true,
+      what: 'sweeps, executors, waits, orders and sinks: what is late there is so for the store',
+    })
   if (options.json) out.json({ well: code === exit.ok, findings })
   else
     for (const { check, ok, what, mend } of findings) {
@@ -90,7 +96,15 @@ const mendOf = (code: number): string =>
 /** `readyz` answers 503 with its faults where it is not ready, which is an answer and no fault here. */
 const ready = async (_client: Client, config: Config): Promise<Finding[]> => {
   const response = await fetch(`${config.url}/readyz`)
-  const { ready: well, faults } = (await response.json()) as { ready: boolean; faults: string[] }
+  const { ready: well, faults, store } = (await response.json()) as AnswerOf<Routes['ready']>
+  // an older server does not say
+  if (typeof store === 'string' && isCode(store))
+    return faults.map((what) => ({
+      check: REFUSES,
+      ok: false,
+      what,
+      mend: codes[store].todo,
+    }))
   return well
     ? [{ check: 'store', ok: true, what: 'reachable, migrated, sweeps on time' }]
     : faults.map((what) => ({
@@ -100,6 +114,8 @@ const ready = async (_client: Client, config: Config): Promise<Finding[]> => {
         mend: 'look at the server’s log, then restart `leasehold serve`',
       }))
 }
+
+const isCode = (text: string): text is ErrorCode => Object.hasOwn(codes, text)
 
 const clocks = async (client: Client): Promise<Finding[]> => {
   const sent = systemTime.now()
@@ -300,3 +316,23 @@ const triggersWell = async (client: Client): Promise<Finding[]> => {
     ? bad
     : [{ check: 'triggers', ok: true, what: `${triggers.length} work as meant` }]
 }
+
+const OF_TIME: readonly Look[] = [
+  sweepsOnTime,
+  executorsWell,
+  waitsHeard,
+  ordersApplied,
+  sinksOnTime,
+]
+const LOOKS: readonly Look[] = [
+  ready,
+  clocks,
+  invariants,
+  sweepsOnTime,
+  executorsWell,
+  linesServed,
+  waitsHeard,
+  ordersApplied,
+  sinksOnTime,
+  triggersWell,
+]
