@@ -1,7 +1,7 @@
 // The last part of `npm run build`: the programs that are published, with all JavaScript that they need inside, so that a
 // command starts from a few files. What entry points share lies in chunks, so that a class is one class wherever it is
 // imported from. All is made beside `dist` and takes its place there only when it is whole.
-import { chmodSync, cpSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs' // prettier-ignore
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs' // prettier-ignore
 import path from 'node:path'
 import { build } from 'esbuild'
 import { isMain, root } from './files.ts'
@@ -23,7 +23,7 @@ const bundle = async (outdir: string): Promise<readonly string[]> => {
   const { dependencies } = JSON.parse(readFileSync(path.join(engine, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>
   }
-  const { metafile } = await build({
+  const { metafile, outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: ['cli/main', 'cli/body', 'cli/renewals', 'executor/renewal-main', ...entries].map(
       (out) => ({
@@ -31,7 +31,9 @@ const bundle = async (outdir: string): Promise<readonly string[]> => {
         out,
       }),
     ),
-    outdir,
+    // its place in the end, which is what source maps count from
+    outdir: dist,
+    write: false,
     bundle: true,
     splitting: true,
     // two folders below the package, as the folders of `src` are: what is found from there is found from here
@@ -48,6 +50,11 @@ const bundle = async (outdir: string): Promise<readonly string[]> => {
     metafile: true,
     logLevel: 'warning',
   })
+  for (const { path: file, contents } of outputFiles) {
+    const made = path.join(outdir, path.relative(dist, file))
+    mkdirSync(path.dirname(made), { recursive: true })
+    writeFileSync(made, contents)
+  }
   return Object.keys(metafile.inputs)
 }
 

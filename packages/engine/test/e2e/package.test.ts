@@ -1,6 +1,6 @@
 // The package as it is published: packed, installed in an empty folder with nothing but what it depends on, and used there.
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs' // prettier-ignore
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -137,3 +137,19 @@ test.each([
     await done(process.execPath, [path.join(modules, 'typescript/bin/tsc')], project)
   },
 )
+
+test('DX-04 what a program of the build shows of its source is named as it stands in the package', () => {
+  const dist = path.join(engine, 'dist')
+  const maps = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.js.map') && !/^(bench|planted)/.test(file),
+  )
+  const missing = maps.flatMap((file) => {
+    const map = path.join(dist, file)
+    const { sources } = JSON.parse(readFileSync(map, 'utf8')) as { sources: string[] }
+    return sources
+      .map((source) => path.resolve(path.dirname(map), source))
+      .filter((source) => source.includes('packages') && !existsSync(source))
+  })
+  expect(maps.length).toBeGreaterThan(10)
+  expect(missing).toEqual([])
+})
