@@ -268,7 +268,7 @@ const table = {
     kind: 'fault',
     status: 500,
     what: 'The file is not a Leasehold database.',
-    todo: 'Name another file.',
+    todo: 'Name another file; where runs were kept in it, put a backup in its place.',
   },
   store_damaged: {
     kind: 'fault',

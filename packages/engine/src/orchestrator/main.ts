@@ -13,9 +13,8 @@ import type { SinkConfig } from '../model/sinks.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import { nameOf } from '../model/store-at.ts'
 import type { Migrated } from '../store/migrate.ts'
-import { migrateSqlite, migrations, planSqlite } from '../store/migrate.ts'
+import { migrateSqlite, planNewSqlite, planSqlite } from '../store/migrate.ts'
 import type { PlannedMigration } from '../store/migration-plan.ts'
-import { planOf } from '../store/migration-plan.ts'
 import { look, takeFile } from '../store/owner.ts'
 import { openSqlite } from '../store/sqlite.ts'
 import type { PostgresStore } from '../store/postgres.ts'
@@ -129,7 +128,7 @@ export const migrateStore = async (at: StoreAt, ports: Ports): Promise<Migrated>
 /** What `migrateStore` would do, statement by statement with its locks; it changes nothing. */
 export const planMigrations = async (at: StoreAt, ports: Ports): Promise<PlannedMigration[]> => {
   if ('file' in at) {
-    return look(at.file, (db) => planSqlite(db)) ?? planOf(migrations(), migrations())
+    return look(at.file, (db) => planSqlite(db)) ?? planNewSqlite()
   }
   const { openPostgres, planOn } = await import('../store/postgres.ts')
   const { addressOf } = await import('./open-postgres.ts')

@@ -147,7 +147,7 @@ export const planSqlite = (
 ): PlannedMigration[] => {
   const found = foundIn(db)
   refuseForeign(found)
-  return planOf(list, found.tables.length > 0 ? pendingSqlite(db, list) : list)
+  return planOf(list, found.tables.length > 0 ? pendingSqlite(db, list) : list, sqliteText)
 }
 
 const foundOn = async (client: ClientBase): Promise<Found> => {
@@ -163,6 +163,12 @@ const foundOn = async (client: ClientBase): Promise<Found> => {
   }
 }
 
+/** What `migrateSqlite` would do to a file that is not there yet. */
+export const planNewSqlite = (): PlannedMigration[] => {
+  const list = migrations()
+  return planOf(list, list, sqliteText)
+}
+
 /** What `migratePostgres` would do. It changes nothing and locks nothing. */
 export const planPostgres = async (
   client: ClientBase,
@@ -174,7 +180,7 @@ export const planPostgres = async (
     found.tables.length > 0
       ? await client.query<Applied>('select number, name, checksum from migrations')
       : { rows: [] }
-  return planOf(list, pending(rows, list))
+  return planOf(list, pending(rows, list), postgresText)
 }
 
 /**

@@ -55,17 +55,18 @@ const FORMS: readonly (readonly [RegExp, LockLevel])[] = [
   [/^(?:update|insert into|delete from) (\w+)/i, 'ROW EXCLUSIVE'],
 ]
 
-/** What each of these migrations does, where all before them in `list` have been applied. */
+/** What each of these migrations does, where all before them in `list` have been applied; `textOf` a database is what it is sent. */
 export const planOf = (
   list: readonly Migration[],
   pending: readonly Migration[],
+  textOf: (text: string) => string,
 ): PlannedMigration[] => {
   const numbers = new Set(pending.map(({ number }) => number))
   const tableOf = new Map<string, string>()
   const planned: PlannedMigration[] = []
   for (const migration of list) {
     const own = new Set<string>()
-    const statements = statementsOf(migration.text).map((text): PlannedStatement => {
+    const statements = statementsOf(textOf(migration.text)).map((text): PlannedStatement => {
       const [, made] = /^create table (\w+)/i.exec(text) ?? []
       if (made !== undefined) {
         own.add(made)

@@ -163,3 +163,15 @@ test('RAIL-18 a plan changes nothing, and is made also while somebody owns the f
   expect(readFileSync(file).equals(before)).toBe(true)
   ownership.release()
 })
+
+test('OPS-08 a file of ours whose beginning was overwritten is damaged, and not one to be named anew', () => {
+  const file = ours('f.db')
+  own(file, 'me').release()
+  writeFileSync(file, 'not a database, though long enough. '.repeat(10))
+  expect(() => takeFile(file, 'me')).toThrow(refusal('store_damaged', 'put a backup in its place'))
+  // through another name of it too
+  symlinkSync(file, at('link.db'))
+  expect(() => takeFile(at('link.db'), 'me')).toThrow(
+    refusal('store_damaged', 'put a backup in its place'),
+  )
+})

@@ -1,8 +1,9 @@
 // What the SQLite driver throws, said once as the faults of the engine: what happened, to which file, and what to do.
-import { statfsSync } from 'node:fs'
+import { existsSync, statfsSync } from 'node:fs'
 import path from 'node:path'
 import type { FaultCode } from '../kernel/codes.ts'
 import { Defect, Fault } from '../kernel/errors.ts'
+import { placeOf } from './file-place.ts'
 
 /** The fault that an error of the driver means; anything that is not the outside's doing passes unchanged. */
 export const faultOf = (error: unknown, file?: string): unknown => {
@@ -22,13 +23,15 @@ export const faultOf = (error: unknown, file?: string): unknown => {
     new Fault(name, sentence, { retryable, cause: error })
   const is = (...starts: readonly string[]): boolean =>
     starts.some((start) => code.startsWith(`SQLITE_${start}`))
-  if (is('NOTADB'))
+  // it was one when it was opened, or an engine has had it: its lock stands beside it
+  const damaged = is('NOTADB') && (file === undefined || existsSync(`${placeOf(file)}.owner`))
+  if (is('NOTADB') && !damaged)
     return fault(
       'not_a_database',
       `the file is not a SQLite database${where}; name another file`,
       false,
     )
-  if (is('CORRUPT'))
+  if (damaged || is('CORRUPT'))
     return fault(
       'store_damaged',
       `the database file is damaged${where}: ${message}; stop what uses it, put a backup in its place and run \`leasehold doctor --after-restore\``,

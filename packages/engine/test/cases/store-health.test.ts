@@ -1,8 +1,5 @@
 // What a server and its doctor say of a store that takes no writes, and of a clock that jumped: the cause, and nothing else.
-import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { makeOutput } from '../../src/cli/output.ts'
-import { runProgram } from '../../src/cli/run-program.ts'
 import { workflow } from '../../src/executor/workflow.ts'
 import { Fault } from '../../src/kernel/errors.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
@@ -10,6 +7,7 @@ import { serve } from '../../src/orchestrator/server.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Bench } from '../support/cases.ts'
 import { LEASE_MS, openBench } from '../support/cases.ts'
+import { program } from '../support/program.ts'
 
 let bench: Bench
 beforeEach(async () => {
@@ -53,20 +51,11 @@ const starting = async (): Promise<void> => {
 }
 const doctor = async () => {
   const server = await serve(bench.engine, { port: 0 })
-  const [out, err] = [new PassThrough(), new PassThrough()]
-  const env = { LEASEHOLD_URL: server.url }
   try {
-    const code = await runProgram(['doctor', '--json'], {
-      out: makeOutput(
-        out as unknown as NodeJS.WriteStream,
-        err as unknown as NodeJS.WriteStream,
-        env,
-      ),
-      env,
-      cwd: '/',
-      version: 'test',
+    const { code, out } = await program(['doctor', '--json'], {
+      env: { LEASEHOLD_URL: server.url },
     })
-    const { findings } = JSON.parse(String(out.read())) as {
+    const { findings } = JSON.parse(out) as {
       findings: { check: string; ok: boolean; what: string; mend?: string }[]
     }
     return { code, wrong: findings.filter(({ ok, check }) => !ok && check !== 'clocks') }

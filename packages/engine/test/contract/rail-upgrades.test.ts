@@ -15,6 +15,7 @@ import { openOnPostgres } from '../../src/orchestrator/open-postgres.ts'
 import { openOnSqlite } from '../../src/orchestrator/open.ts'
 import { audit } from '../../src/queries/audit.ts'
 import { migratePostgres, migrateSqlite, migrations } from '../../src/store/migrate.ts'
+import { sqliteText } from '../../src/store/dialect.ts'
 import type { Migration } from '../../src/store/migration-plan.ts'
 import { planOf, statementsOf } from '../../src/store/migration-plan.ts'
 import { inspect } from '../../src/testing/inspect.ts'
@@ -138,7 +139,7 @@ it('RAIL-18 what each version of the schema added is held by rows in the tests',
 })
 
 it('B120 RAIL-18 a migration builds one index at most on a table that grows with history, since nobody writes to it meanwhile', () => {
-  const built = planOf(all, all).map(({ name, statements }) => ({
+  const built = planOf(all, all, sqliteText).map(({ name, statements }) => ({
     name,
     on: statements.flatMap(({ lock }) =>
       lock?.level === 'SHARE' && GROWING.includes(lock.table) ? [lock.table] : [],

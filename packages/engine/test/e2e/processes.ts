@@ -4,14 +4,12 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync, mkdirSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { makeOutput } from '../../src/cli/output.ts'
-import { runProgram } from '../../src/cli/run-program.ts'
 import type { Client, RunDetail } from '../../src/client/client.ts'
 import { connect } from '../../src/client/client.ts'
+import { program as inProcess } from '../support/program.ts'
 
 const engine = fileURLToPath(new URL('../../', import.meta.url))
 export const program = path.join(engine, 'dist/cli/main.js')
@@ -117,27 +115,8 @@ export const ran = async (
 }
 
 /** Runs a command to its end in this process: for what it says and answers, where how its process ends is not looked at. */
-export const called: typeof ran = async (args, { cwd, env = {} }) => {
-  const said = (): { stream: NodeJS.WriteStream; text: () => string } => {
-    let text = ''
-    const stream = new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        text += chunk.toString()
-        done()
-      },
-    })
-    return { stream: stream as unknown as NodeJS.WriteStream, text: () => text }
-  }
-  const [out, err] = [said(), said()]
-  const around = { ...bare(process.env), ...env }
-  const code = await runProgram(args, {
-    out: makeOutput(out.stream, err.stream, around),
-    env: around,
-    cwd,
-    version: 'test',
-  })
-  return { code, out: out.text(), err: err.text() }
-}
+export const called: typeof ran = (args, { cwd, env = {} }) =>
+  inProcess(args, { cwd, env: { ...bare(process.env), ...env } })
 
 export interface Server {
   readonly process: Process

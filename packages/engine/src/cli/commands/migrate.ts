@@ -40,12 +40,16 @@ const plan = async (
   if (planned.length === 0) out.line(`${nameOf(at)} is at the newest schema`)
   for (const { name, statements } of planned) {
     out.line(name)
-    for (const { text, lock } of statements)
-      out.line(
-        `  ${text.replace(/\s+/g, ' ').slice(0, 70)}: ${
-          lock === null ? 'a table of its own' : `${lock.level} on ${lock.table}, ${lock.means}`
-        }`,
-      )
+    for (const { text, lock } of statements) {
+      // what a new table consists of keeps nobody waiting; --json has it all
+      const [made] = /^create table \w+/i.exec(text) ?? []
+      const keeps = lock
+        ? `${lock.level} on ${lock.table}, ${lock.means}`
+        : made === undefined
+          ? 'nobody waits, since its table is new'
+          : 'nobody waits, since it is new'
+      out.line(`  ${made ?? text.replace(/\s+/g, ' ')}: ${keeps}`)
+    }
   }
   if (planned.length > 0)
     out.note(
