@@ -89,7 +89,7 @@ describe('OPS-08 the file of a store', () => {
     },
   )
 
-  it.each(['-wal', '.owner'])('OPS-08 is not complete without %s', (side) => {
+  it.each(['-wal', '-shm', '.owner'])('OPS-08 is not complete without %s', (side) => {
     rmSync(`${file()}${side}`)
     later()
     expect(() => stands.check()).toThrow(`${file()}${side} is not there any more`)
