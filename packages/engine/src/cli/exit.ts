@@ -75,7 +75,12 @@ export const tell = (error: unknown, out: Output): void => {
     return
   }
   out.error(messageOf(error))
-  if (code !== null && codes[code].kind !== 'failure') out.note(`  ${codes[code].todo} (${code})`)
+  if (code === 'peer_unreachable' && error instanceof LeaseholdError && 'url' in error.detail)
+    out.note(
+      `  Start one with \`leasehold serve\`, or name another with --url or LEASEHOLD_URL. (${code})`,
+    )
+  else if (code !== null && codes[code].kind !== 'failure')
+    out.note(`  ${codes[code].todo} (${code})`)
   else if (code === null && !(error instanceof UsageError) && error instanceof Error && error.stack)
     out.note(error.stack.split('\n').slice(1).join('\n'))
 }

@@ -20,6 +20,9 @@ export interface Output {
   block(lines: readonly string[]): void
 }
 
+/** Signs that turn the direction of a line: what stands beside them would be read as something else. In JSON they are the same escaped. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
 export const makeOutput = (
   stdout: NodeJS.WriteStream = process.stdout,
   stderr: NodeJS.WriteStream = process.stderr,
@@ -31,6 +34,10 @@ export const makeOutput = (
   const colors = pc.createColors(colored(stdout))
   const errors = pc.createColors(colored(stderr))
   let shown = 0
+  const write = (stream: NodeJS.WriteStream, text: string): void =>
+    void stream.write(
+      text.replace(TURNS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`),
+    )
   const clear = (): void => {
     if (shown > 0) stdout.write(`\u001b[${shown}A\u001b[0J`)
     shown = 0
@@ -43,16 +50,16 @@ export const makeOutput = (
     },
     line(text = '') {
       clear()
-      stdout.write(`${text}\n`)
+      write(stdout, `${text}\n`)
     },
-    json: (value) => void stdout.write(`${JSON.stringify(value, null, 2)}\n`),
-    note: (text) => void stderr.write(`${errors.dim(text)}\n`),
-    error: (text) => void stderr.write(`${errors.red('leasehold:')} ${text}\n`),
+    json: (value) => write(stdout, `${JSON.stringify(value, null, 2)}\n`),
+    note: (text) => write(stderr, `${errors.dim(text)}\n`),
+    error: (text) => write(stderr, `${errors.red('leasehold:')} ${text}\n`),
     block(lines) {
       if (!stdout.isTTY) return
       clear()
       const width = Math.max(20, (stdout.columns || 100) - 1)
-      stdout.write(lines.map((line) => `${clipped(line, width)}\n`).join(''))
+      write(stdout, lines.map((line) => `${clipped(line, width)}\n`).join(''))
       shown = lines.length
     },
   }

@@ -61,6 +61,10 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
         SETTINGS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])),
       )
       const { run } = await load()
+      if (Object.keys(env).some((name) => name.startsWith('LEASEHOLD_'))) {
+        const { unknownVariables } = await import('./config.ts')
+        for (const sentence of unknownVariables({ env })) out.note(sentence)
+      }
       const args = made.processedArgs
         .flat()
         .map((arg: unknown) => (typeof arg === 'string' ? arg : ''))

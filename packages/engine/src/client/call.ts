@@ -79,8 +79,8 @@ const reached = async <T>(peer: Peer, name: RouteName, ask: () => Promise<T>): P
   } catch (error) {
     throw new Fault(
       'peer_unreachable',
-      `${peer.url} did not answer ${name}: ${messageOf((error as { cause?: unknown } | null)?.cause ?? error)}`,
-      { cause: error },
+      `no server answers at ${peer.url} (${name}): ${messageOf((error as { cause?: unknown } | null)?.cause ?? error)}`,
+      { cause: error, detail: { url: peer.url } },
     )
   }
 }

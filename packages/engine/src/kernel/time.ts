@@ -10,3 +10,6 @@ export const systemTime: Time = {
   now: () => Date.now(),
   mono: () => performance.now(),
 }
+
+/** An instant in a sentence. */
+export const utc = (instant: number): string => new Date(instant).toISOString()

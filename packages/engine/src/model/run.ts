@@ -69,7 +69,7 @@ export const runMachine = machine({
     askPause: {
       from: ['running', 'canceling'],
       to: 'same',
-      why: 'Somebody pauses a held run, or takes that back; it takes effect at the next end of a step.',
+      why: 'Somebody pauses a held run, or takes that back; it takes effect at the next end of a step, and an end that comes first stands.',
     },
     resume: { from: ['paused'], to: ['queued', 'waiting'], why: 'Somebody resumes the run.' },
     note: {

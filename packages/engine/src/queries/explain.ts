@@ -1,5 +1,6 @@
 // Why is it not running? What holds a run back, in words and with the evidence, the binding condition first. The rows that
 // the scheduler decides by are the rows that explain (RUN-36).
+import { utc as at } from '../kernel/time.ts'
 import { inWords } from '../kernel/duration.ts'
 import type { Run, RunStatus } from '../model/run.ts'
 import { isHeld, isTerminal } from '../model/run.ts'
@@ -118,8 +119,6 @@ const conditionsOf = (facts: Facts): Condition[] => {
   return waiting(facts)
 }
 
-const at = (instant: number): string => new Date(instant).toISOString()
-
 const ended = (run: Run): Condition => ({
   code: 'ended',
   sentence: `it has ended ${run.status}${run.endedAt === null ? '' : ` at ${at(run.endedAt)}`}${run.note === null ? '' : `: ${run.note}`}`,
@@ -155,7 +154,7 @@ const heldBy = (facts: Facts): Condition[] => {
       : [
           {
             code: 'pause_asked',
-            sentence: `${run.pauseBy ?? 'somebody'} asked for a pause at ${at(run.pauseRequestedAt)}; it takes effect at the next end of a step or attempt`,
+            sentence: `${run.pauseBy ?? 'somebody'} asked for a pause at ${at(run.pauseRequestedAt)}; it takes effect at the next end of a step or attempt, and a run that ends by then keeps its end`,
             since: run.pauseRequestedAt,
             evidence: { by: run.pauseBy },
           },

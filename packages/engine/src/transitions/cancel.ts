@@ -1,4 +1,5 @@
 // Cancel: at once where nobody holds the run, else an order to its holder with a grace. A repeat changes nothing.
+import { utc } from '../kernel/time.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
@@ -36,7 +37,7 @@ export function* cancel(
     return {
       answer: refuse(
         'already_ended',
-        `${run.id} is ${run.status} since ${run.endedAt}; an end is final`,
+        `${run.id} is ${run.status} since ${utc(run.endedAt ?? run.createdAt)}; an end is final`,
         { run: run.id, status: run.status, endedAt: run.endedAt },
       ),
       follow,

@@ -1,5 +1,6 @@
 // A decision on an approval: once, before its deadline by the store's clock, under the run's lock. The second decider is
 // told of the first decision; a late one writes the lapse.
+import { utc } from '../kernel/time.ts'
 import { jsonFault } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
@@ -149,7 +150,7 @@ export function* decide(
     return {
       answer: refuse(
         'approval_lapsed',
-        `the deadline of ${asked.id} passed at ${asked.deadline}; it is ${tx.now} now`,
+        `the deadline of ${asked.id} passed at ${utc(asked.deadline)}; it is ${utc(tx.now)} now`,
         { approval: asked.id, deadline: asked.deadline },
       ),
       follow,
@@ -169,13 +170,13 @@ export function* decide(
 
 const decidedAlready = (asked: ApprovalRow) =>
   asked.state === 'lapsed'
-    ? refuse('approval_lapsed', `the deadline of ${asked.id} passed at ${asked.deadline}`, {
+    ? refuse('approval_lapsed', `the deadline of ${asked.id} passed at ${utc(asked.deadline)}`, {
         approval: asked.id,
         deadline: asked.deadline,
       })
     : refuse(
         'already_decided',
-        `${asked.id} is ${asked.state}${asked.decided_by === null ? '' : ` by ${asked.decided_by}`} since ${asked.decided_at}`,
+        `${asked.id} is ${asked.state}${asked.decided_by === null ? '' : ` by ${asked.decided_by}`} since ${utc(asked.decided_at ?? asked.created_at)}`,
         {
           approval: asked.id,
           decision: asked.state,

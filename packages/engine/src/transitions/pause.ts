@@ -1,4 +1,5 @@
 // Pause and resume. A pause is a fact on the run: at once where nobody holds it, at the next end of a step or attempt else.
+import { utc } from '../kernel/time.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
@@ -157,7 +158,11 @@ export function* resume(
 }
 
 const ended = (run: Run) =>
-  refuse('already_ended', `${run.id} is ${run.status} since ${run.endedAt}; an end is final`, {
-    run: run.id,
-    status: run.status,
-  })
+  refuse(
+    'already_ended',
+    `${run.id} is ${run.status} since ${utc(run.endedAt ?? run.createdAt)}; an end is final`,
+    {
+      run: run.id,
+      status: run.status,
+    },
+  )

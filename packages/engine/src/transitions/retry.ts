@@ -1,4 +1,5 @@
 // Starting again: a terminal run becomes a new run linked by `retry_of`, from the beginning or from a named step.
+import { utc } from '../kernel/time.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
@@ -120,7 +121,7 @@ export function* retry(
 const stillActive = (asked: string, run: Run) =>
   refuse(
     'already_active',
-    `${asked === run.id ? run.id : `${asked} goes on as ${run.id}, which`} is ${run.status}${run.session === null ? '' : `, held by ${run.session} since ${run.leasedAt}`}; only a run that has ended can be started again`,
+    `${asked === run.id ? run.id : `${asked} goes on as ${run.id}, which`} is ${run.status}${run.session === null ? '' : `, held by ${run.session} since ${utc(run.leasedAt ?? run.createdAt)}`}; only a run that has ended can be started again`,
     {
       run: run.id,
       status: run.status,

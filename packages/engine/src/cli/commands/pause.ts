@@ -6,5 +6,11 @@ import { reach, runNamed } from '../server.ts'
 export const run: Run<{ readonly reason?: string }> = async (call) => {
   const { client } = reach(call.sources)
   const id = await runNamed(client, call.args[0])
-  return tellMoved(call, await client.pause(id, call.options.reason))
+  const answer = await client.pause(id, call.options.reason)
+  const code = tellMoved(call, answer)
+  if (answer.status !== 'paused')
+    call.out.note(
+      'it is held, and pauses at the next end of a step; where the run ends by then, its end stands',
+    )
+  return code
 }

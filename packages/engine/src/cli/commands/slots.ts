@@ -32,6 +32,10 @@ export const run: Run<{ readonly set?: string }> = async ({
     return exit.ok
   }
   table(out, HEAD, [cells(detail.slot)])
+  if (typeof wanted === 'number' && isUndeclared(detail.slot))
+    out.note(
+      `no run has declared the limit ${key} so far: it counts for those that will; \`leasehold slots\` lists what there is, and \`--set code\` takes it back`,
+    )
   const now = systemTime.now()
   if (detail.holders.length > 0) {
     out.line()
@@ -64,6 +68,10 @@ export const run: Run<{ readonly set?: string }> = async ({
   }
   return exit.ok
 }
+
+/** Every run has a limit of its owner, and one of all where that is set. */
+const isUndeclared = ({ key, codeValue, used, waiters }: Slot): boolean =>
+  codeValue === null && used + waiters === 0 && key !== 'global' && !key.startsWith('owner:')
 
 const HEAD = ['limit', 'mode', 'used', 'of', 'waiters', 'code', 'operator', 'policy']
 
