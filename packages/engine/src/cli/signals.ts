@@ -1,6 +1,7 @@
 // Being told to stop: the first signal stops in order, a second one at once. A wrapper such as `npm run` or `sh -c` that
 // dies without passing its signal on counts as the first one, since nobody could stop this process by it any more.
 import { readFileSync } from 'node:fs'
+import { systemTimers } from '../kernel/timers.ts'
 import { exit } from './exit.ts'
 import type { Output } from './output.ts'
 
@@ -35,12 +36,11 @@ export const untilStopped = (stop: () => Promise<void>, out: Output): Promise<nu
 const watchWrapper = (gone: () => void): void => {
   const parent = process.ppid
   if (parent <= 1 || !isWrapper(parent)) return
-  const timer = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(timer)
-    gone()
-  }, LOOK_MS)
-  timer.unref()
+  const look = (): void => {
+    if (process.ppid === parent) systemTimers.after(LOOK_MS, look)
+    else gone()
+  }
+  look()
 }
 
 /** A package manager's script, or a shell that runs one command line: what such a parent starts is to end with it. */

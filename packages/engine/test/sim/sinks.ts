@@ -52,7 +52,7 @@ const SINKS = [
   { name: 'mail', kinds: ['attempt_lost', 'executor_lost', 'run_failed'] },
 ] as const
 
-/** How long after all is well nothing may be open any more. */
+/** How long after all is well nothing may be open any more (L7: a minute at most). */
 const SETTLED_MS = 25_000
 
 export class Sinks {
@@ -123,7 +123,7 @@ export class Sinks {
     // a run that ends while the world heals has its notices then
     for (const { id, state } of left)
       if (this.#world.now - Math.max(since, this.#orderedAt.get(id) ?? 0) > SETTLED_MS)
-        this.#world.violate('RAIL-02', `${id} is ${state}, and nothing hinders it`)
+        this.#world.violate('L7', `${id} is ${state}, and nothing hinders it`)
   }
 
   /** The sinks as a server has them; `holder` is what it calls itself. */
