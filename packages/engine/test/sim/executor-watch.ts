@@ -226,13 +226,14 @@ export class ExecutorWatch {
     )
   }
 
-  /** After a while somebody sees to what was left, so that its slot is free again. */
+  /** After a while somebody sees to what was left of a run, all its attempts at once, so that the slots are free again. */
   #seeTo(write: AttemptWrite): void {
     const { world, node, status, clear } = this.#of
     world.at(world.now + SEEN_TO_MS, node, () => {
-      if (!status().markers.some((each) => nameOf(each) === nameOf(write)))
-        return this.#seeTo(write)
-      this.#unsaved.delete(nameOf(write))
+      if (!this.#unsaved.has(nameOf(write))) return
+      const marked = status().markers.filter((each) => each.run === write.run).map(nameOf)
+      if (!marked.includes(nameOf(write))) return this.#seeTo(write)
+      for (const name of marked) this.#unsaved.delete(name)
       clear(write.run)
     })
   }
