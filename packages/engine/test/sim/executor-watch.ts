@@ -231,7 +231,9 @@ export class ExecutorWatch {
     const { world, node, status, clear } = this.#of
     world.at(world.now + SEEN_TO_MS, node, () => {
       if (!this.#unsaved.has(nameOf(write))) return
-      const marked = status().markers.filter((each) => each.run === write.run).map(nameOf)
+      const marked = status()
+        .markers.filter((each) => each.run === write.run)
+        .map(nameOf)
       if (!marked.includes(nameOf(write))) return this.#seeTo(write)
       for (const name of marked) this.#unsaved.delete(name)
       clear(write.run)
