@@ -1,6 +1,7 @@
 // One measurement in a process of its own: `measure.js <side> <figure> <n> <place> [<place to warm up in>]` answers one line
 // of JSON. A place is a folder for a SQLite file, or the URL of an empty PostgreSQL database. Warming up is the same work at
 // a fifth of the size, thrown away: what is measured is a process that has been up for a while, not its compiler.
+import { aliveFigures } from './alive.ts'
 import type { Figures } from './figures.ts'
 import { postgresLimits } from './limit-postgres.ts'
 import { limits } from './limit.ts'
@@ -15,7 +16,7 @@ const limit = place.startsWith('postgres:') ? postgresLimits : limits
 const sides: Readonly<
   Record<string, Readonly<Record<string, (place: string, n: number) => Figures | Promise<Figures>>>>
 > = {
-  ours: { ...ours, ...longs, ...scales, ...stopFigures, ...railFigures },
+  ours: { ...ours, ...longs, ...scales, ...stopFigures, ...aliveFigures, ...railFigures },
   limit,
   notifier: notifiers,
 }
