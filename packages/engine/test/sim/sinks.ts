@@ -169,10 +169,10 @@ export class Sinks {
       return { ok: false, why: 'it is down' }
     }
     if (luck < 0.08) {
-      // taken or not, nobody hears of it in time
-      if (luck < 0.04) took()
+      // taken or not, nobody hears of it in time, unless it stood still itself meanwhile
+      const late: Sent = luck < 0.04 ? took() : { ok: false, why: 'it was too late' }
       await world.sleep(node, 3 * timeoutMs)
-      return { ok: true, note: 'too late' }
+      return late
     }
     await world.sleep(node, latency)
     if (luck < 0.2) return { ok: false, why: 'it answered 500' }
