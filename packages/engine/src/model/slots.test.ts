@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { aRun } from '../../test/support/run.ts'
 import type { RunStatus, WaitOn } from './run.ts'
 import { runMachine, waitKinds } from './run.ts'
-import { holds, holdsAll, limitKeys, slotState } from './slots.ts'
+import { holds, holdsAll, limitKeys, limitUses, slotState } from './slots.ts'
 
 // SLOT-02's table, row by row: [status, wait_on, whole_run, while_held]
 const table: readonly [RunStatus, WaitOn | null, boolean, boolean][] = [
@@ -59,5 +59,26 @@ describe('SLOT-02 who holds a slot', () => {
   it('SLOT-01 a run has at most four limits, each a column of its row', () => {
     const run = aRun('queued', { limitOwner: 'owner:a', limitB: 'b' })
     expect(limitKeys(run)).toEqual(['owner:a', 'b'])
+  })
+
+  it('SLOT-01 of its owner and of all it takes one unit, of others what it says', () => {
+    const run = aRun('queued', { limitOwner: 'owner:a', limitGlobal: null, limitA: 'a', unitsA: 3 })
+    expect(limitUses(run)).toEqual([
+      { key: 'owner:a', units: 1 },
+      { key: 'a', units: 3 },
+    ])
+    const all = aRun('queued', { limitOwner: null, limitGlobal: 'all', limitB: 'b', unitsB: 2 })
+    expect(limitUses(all)).toEqual([
+      { key: 'all', units: 1 },
+      { key: 'b', units: 2 },
+    ])
+  })
+
+  it('SLOT-02 the states are those of the column: 3 both, 2 while held, 1 whole run, 0 none', () => {
+    expect(slotState('queued', null)).toBe(3)
+    expect(slotState('canceling', null)).toBe(2)
+    expect(slotState('paused', 'time')).toBe(1)
+    for (const ended of ['succeeded', 'failed', 'canceled'] as const)
+      expect(slotState(ended, null)).toBe(0)
   })
 })
