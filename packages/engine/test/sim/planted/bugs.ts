@@ -520,6 +520,13 @@ export const bugs: readonly Bug[] = [
     'EX-17 another run than the one that came is handed back',
   ),
   bug(
+    'hands-back-in-flight',
+    'executor/run-driver.ts',
+    'if (this.#mustLetGo() && this.job.bodies === 0) return this.#letGo()',
+    'if (this.#mustLetGo()) return this.#letGo()',
+    'EX-17 a run is handed back while a step of it is at work',
+  ),
+  bug(
     'hand-back-throws',
     'executor/wire.ts',
     '    of.letGo.push({ run, attempt, reason })',
