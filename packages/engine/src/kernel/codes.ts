@@ -28,11 +28,29 @@ const table = {
     what: 'The server has no such route.',
     todo: 'See /openapi.json for the routes.',
   },
+  method_not_allowed: {
+    kind: 'refusal',
+    status: 405,
+    what: 'The route is not called by this method.',
+    todo: 'Use one of those that the header `Allow` names.',
+  },
   invalid_request: {
     kind: 'refusal',
     status: 400,
     what: 'The request does not fit its schema.',
     todo: 'Correct the fields that the answer names.',
+  },
+  headers_too_large: {
+    kind: 'refusal',
+    status: 431,
+    what: 'The head of the request is larger than the server reads.',
+    todo: 'Send fewer or shorter headers.',
+  },
+  request_timeout: {
+    kind: 'refusal',
+    status: 408,
+    what: 'The request did not arrive in time.',
+    todo: 'Send it again.',
   },
   invalid_input: {
     kind: 'refusal',

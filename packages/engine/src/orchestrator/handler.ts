@@ -12,7 +12,7 @@ import { isName } from '../model/definition.ts'
 import { docsPage } from '../protocol/docs-page.ts'
 import { openApi } from '../protocol/openapi.ts'
 import { PROBLEM_TYPE, problemOf } from '../protocol/problem.ts'
-import type { Route } from '../protocol/route.ts'
+import type { Method, Route } from '../protocol/route.ts'
 import type { RouteName } from '../protocol/routes.ts'
 import type { Socket } from '../protocol/socket.ts'
 import { SOCKET_PATH } from '../protocol/socket.ts'
@@ -76,6 +76,7 @@ export interface Handler {
 const BULK_MAX = 64 * 1024 ** 2
 const ENVELOPE = 64 * 1024
 const NONE = new Uint8Array()
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE']
 const WRONG_NAME =
   "is not a name of 1 to 200 characters, plain or as UTF-8'' and its percent-encoded bytes"
 
@@ -267,15 +268,30 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       return no ? problemResponse(no) : htmlResponse(docsPage(document()))
     }),
   )
-  app.notFound((c) =>
-    problemResponse(
-      refuse(
-        'unknown_route',
-        `there is no ${c.req.method} ${c.req.path}; see /openapi.json for the routes`,
-        { method: c.req.method, path: c.req.path },
-      ),
-    ),
-  )
+  app.notFound((c) => {
+    const { method, path } = c.req
+    const allowed = METHODS.filter((each) => app.router.match(each, path)[0].length > 0).flatMap(
+      (each) => (each === 'GET' ? ['GET', 'HEAD'] : [each]),
+    )
+    if (allowed.length === 0)
+      return problemResponse(
+        refuse('unknown_route', `there is no ${method} ${path}; see /openapi.json for the routes`, {
+          method,
+          path,
+        }),
+      )
+    const allow = [...allowed, 'OPTIONS'].join(', ')
+    if (method === 'OPTIONS')
+      return new Response(null, { status: 204, headers: { ...COMMON, allow } })
+    return problemResponse(
+      refuse('method_not_allowed', `there is no ${method} ${path}; it takes ${allow}`, {
+        method,
+        path,
+        allowed,
+      }),
+      { allow },
+    )
+  })
 
   const dashboard = async (request: Request): Promise<Response> => {
     const no = enter(request, 'public')
@@ -372,7 +388,8 @@ const jsonResponse = (
     headers: { ...COMMON, 'content-type': 'application/json; charset=utf-8', ...headers },
   })
 
-const problemResponse = (
+/** A refusal or fault as a response. */
+export const problemResponse = (
   { code, message, detail }: Pick<Refusal, 'message' | 'detail'> & { code: LeaseholdError['code'] },
   headers: Readonly<Record<string, string>> = {},
 ): Response =>

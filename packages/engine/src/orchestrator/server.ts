@@ -1,13 +1,15 @@
 // The handler on a socket. Closing it is in steps: refuse what comes, end what waits, let what is in flight finish, and cut
 // what does not.
-import { createAdaptorServer } from '@hono/node-server'
-import type { Server } from 'node:http'
+import { RequestError, getRequestListener } from '@hono/node-server'
+import { createServer } from 'node:http'
 import { Fault } from '../kernel/errors.ts'
+import { refuse } from '../kernel/outcome.ts'
 import { sleep } from '../kernel/timers.ts'
 import type { Engine } from './engine.ts'
 import { isLoopback } from './gate.ts'
 import type { Handler, HandlerOptions } from './handler.ts'
-import { makeHandler } from './handler.ts'
+import { makeHandler, problemResponse } from './handler.ts'
+import { refuseMalformed } from './malformed.ts'
 import { upgradeSockets } from './upgrade-sockets.ts'
 
 export interface ServerOptions extends HandlerOptions {
@@ -46,10 +48,29 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
       { retryable: false },
     )
   const handler = makeHandler(engine, rest)
-  const server = createAdaptorServer({
-    fetch: handler.fetch,
+  const listener = getRequestListener(handler.fetch, {
     overrideGlobalObjects: false,
-  }) as Server
+    // what cannot be made a request never comes to the handler, which answers for its own mistakes
+    errorHandler: (error) =>
+      problemResponse(
+        error instanceof RequestError
+          ? refuse(
+              'invalid_request',
+              `the request is not well formed: ${error.message}; correct its Host and its path`,
+              { faults: [{ path: 'request', message: error.message }] },
+            )
+          : {
+              code: 'internal_error',
+              message: 'the server met a mistake of its own; its log has the details',
+              detail: {},
+            },
+      ),
+  })
+  // who leaves the Host out is told so in the same way as who sends a wrong one
+  const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => {
+    void listener(incoming, outgoing)
+  })
+  refuseMalformed(server)
   upgradeSockets(server, handler)
   server.requestTimeout = 120_000
   server.headersTimeout = 30_000

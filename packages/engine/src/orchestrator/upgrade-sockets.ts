@@ -1,11 +1,12 @@
 // WebSockets on a server of HTTP. Who may not come in is told so as over HTTP, before there is a socket.
-import { STATUS_CODES } from 'node:http'
 import type { IncomingMessage, Server } from 'node:http'
-import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
+import { refuse } from '../kernel/outcome.ts'
 import { MESSAGE_MAX } from '../protocol/socket.ts'
 import { socketOf } from '../protocol/web-socket.ts'
 import type { Handler } from './handler.ts'
+import { problemResponse } from './handler.ts'
+import { answerOn } from './malformed.ts'
 
 export const upgradeSockets = (server: Server, handler: Handler): void => {
   const sockets = new WebSocketServer({
@@ -18,15 +19,22 @@ export const upgradeSockets = (server: Server, handler: Handler): void => {
   server.on('upgrade', (incoming, stream, head) => {
     stream.on('error', () => stream.destroy())
     const request = requestOf(incoming)
-    const no = request ? handler.mayConnect(request) : new Response(null, { status: 400 })
-    if (no) void refuse(stream, no)
+    const no = request ? handler.mayConnect(request) : problemResponse(WITHOUT_ADDRESS)
+    if (no) void answerOn(stream, no)
     else
       sockets.handleUpgrade(incoming, stream, head, (socket) => handler.connect(socketOf(socket)))
   })
 }
 
+const WITHOUT_ADDRESS = refuse(
+  'invalid_request',
+  'the request is not well formed: its Host and its path make no address; correct them',
+  { faults: [{ path: 'request', message: 'has no address' }] },
+)
+
 const requestOf = ({ url = '/', headers }: IncomingMessage): Request | null => {
-  const at = `http://${headers.host ?? 'localhost'}${url}`
+  if (headers.host === undefined) return null
+  const at = `http://${headers.host}${url}`
   if (!URL.canParse(at)) return null
   const { host, origin, authorization } = headers
   return new Request(at, {
@@ -34,15 +42,4 @@ const requestOf = ({ url = '/', headers }: IncomingMessage): Request | null => {
       (pair): pair is [string, string] => pair[1] !== undefined,
     ),
   })
-}
-
-const refuse = async (stream: Duplex, response: Response): Promise<void> => {
-  const body = await response.text()
-  const head = [
-    `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`,
-    'connection: close',
-    `content-length: ${Buffer.byteLength(body)}`,
-    ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
-  ]
-  stream.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }

@@ -1,4 +1,6 @@
 // Server-sent events and the end of a server, over real sockets.
+import { once } from 'node:events'
+import { connect as dial } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import type { RunEvent, RunSummary } from '../../src/client/client.ts'
 import { connect } from '../../src/client/client.ts'
@@ -277,4 +279,70 @@ test('RUN-10 a claim whose caller has left takes nothing', async () => {
     ok: true,
     runs: [{ run: 'run_a' }],
   })
+})
+
+/** What a server says to bytes, until it closes the connection. */
+const saidTo = async ({ port }: Listening, bytes: string): Promise<string> => {
+  const socket = dial(port, '127.0.0.1')
+  const parts: string[] = []
+  socket.setEncoding('utf8')
+  socket.on('data', (part: string) => parts.push(part))
+  // what came before the connection was cut is what counts
+  socket.on('error', () => undefined)
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.write(bytes)
+  await closed
+  return parts.join('')
+}
+
+test('OPS-01 what is no request is answered with a problem document, and its connection closed', async () => {
+  const { server } = await world()
+  const odd = (head: string) => saidTo(server, `${head}\r\nconnection: close\r\n\r\n`)
+  const upgrade = 'upgrade: websocket\r\nsec-websocket-version: 13'
+  const told: [Promise<string>, number, string][] = [
+    [saidTo(server, 'hello\r\n\r\n'), 400, 'invalid_request'],
+    [odd('GET /healthz HTTP/1.1'), 400, 'invalid_request'],
+    [odd('GET /healthz HTTP/1.1\r\nhost: a b'), 400, 'invalid_request'],
+    [odd('OPTIONS * HTTP/1.1\r\nhost: localhost'), 400, 'invalid_request'],
+    [odd('GET /v1/runs/%zz HTTP/1.1\r\nhost: localhost'), 404, 'not_found'],
+    [odd('GET /v1/runs/%00 HTTP/1.1\r\nhost: localhost'), 404, 'not_found'],
+    [odd('GET /%c0%ae HTTP/1.1\r\nhost: localhost'), 404, 'unknown_route'],
+    [
+      saidTo(server, `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`),
+      431,
+      'headers_too_large',
+    ],
+    [
+      saidTo(
+        server,
+        `GET /v1/executors/socket HTTP/1.1\r\nconnection: upgrade\r\n${upgrade}\r\n\r\n`,
+      ),
+      400,
+      'invalid_request',
+    ],
+  ]
+  for (const [answer, status, code] of told) {
+    const said = await answer
+    const [head = '', body = ''] = said.split('\r\n\r\n')
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(head).toMatch(/content-type: application\/problem\+json/i)
+    expect(JSON.parse(body)).toMatchObject({ code, status })
+    expect(said).not.toContain('node:')
+  }
+})
+
+test('OPS-01 what is no request says nothing into an answer that is on its way', async () => {
+  const { server } = await world()
+  const socket = dial(server.port, '127.0.0.1')
+  socket.write('GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n')
+  const parts: string[] = []
+  socket.setEncoding('utf8')
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.on('error', () => undefined)
+  socket.on('data', (part: string) => parts.push(part))
+  await once(socket, 'data')
+  socket.write('hello\r\n\r\n')
+  await closed
+  expect(parts.join('')).toContain('text/event-stream')
+  expect(parts.join('')).not.toContain('problem')
 })

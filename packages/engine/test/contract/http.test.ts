@@ -145,6 +145,30 @@ test('OPS-01 all faults of a request are listed at once with their paths, as pro
   expect((page.body['faults'] as unknown as unknown[]).length).toBe(2)
 })
 
+test('OPS-01 a route that is called by another method says which it takes, and a path that is none is unknown', async () => {
+  const { handler } = await world()
+  const wrong = await send(handler, 'PATCH', '/v1/runs')
+  expect(wrong).toMatchObject({
+    status: 405,
+    body: { code: 'method_not_allowed', method: 'PATCH', allowed: ['GET', 'HEAD', 'POST'] },
+  })
+  expect(wrong.headers.get('content-type')).toBe('application/problem+json')
+  expect(wrong.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS')
+  for (const route of Object.values(routes) as Route[])
+    expect(await send(handler, 'PATCH', route.path)).toMatchObject({ status: 405 })
+  expect(await send(handler, 'DELETE', '/docs')).toMatchObject({ status: 405 })
+  expect(await send(handler, 'PATCH', '/v1/nothing')).toMatchObject({ status: 404 })
+
+  const options = await handler.fetch(
+    new Request('http://localhost/v1/runs', { method: 'OPTIONS' }),
+  )
+  expect(options.status).toBe(204)
+  expect(options.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS')
+  const head = await handler.fetch(new Request('http://localhost/v1/runs', { method: 'HEAD' }))
+  expect(head.status).toBe(200)
+  expect(await head.text()).toBe('')
+})
+
 test('RUN-23 an input that does not fit its workflow is refused with every path, before anything is stored', async () => {
   const { handler } = await world()
   const { status, body } = await send(handler, 'POST', '/v1/runs', {
