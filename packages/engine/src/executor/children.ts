@@ -1,4 +1,5 @@
 // Children of a run: `ctx.run` waits for one, `ctx.spawn` goes on.
+import { besideOf } from '../model/shard.ts'
 import type { ChildStart } from '../model/work.ts'
 import { codecOf } from './codec.ts'
 import type { ChildOptions, Workflow } from './context.ts'
@@ -65,7 +66,8 @@ const childOf = async <I, O>(
   // without a schema it is taken in this very turn: what the caller changes later is not handed over
   const typed = schema ? await checked(schema, input, what, 'invalid_input') : input
   return {
-    id: scope.env.ports.ids.next('run'),
+    // beside its parent, also where there are several databases
+    id: besideOf(scope.env.driver.claimed.run, scope.env.ports.ids.next('run')),
     workflow: workflow.name,
     input: payloadOf(codecOf(workflow.options.codec), typed, scope.env.payloadMax, what),
     ...(options.owner === undefined ? {} : { owner: options.owner }),

@@ -1,5 +1,6 @@
 // Calls a workflow's function with its input checked, and checks what it returns.
 import { changed } from '../model/launch.ts'
+import { besideOf } from '../model/shard.ts'
 import type { RegisterOk } from '../model/work.ts'
 import { codecOf } from './codec.ts'
 import type { Work } from './core.ts'
@@ -51,7 +52,11 @@ export const callWorkflow = async (
   if (context && !(await isCurrent(work, input, context.captured)))
     return { kind: 'value', output: null }
   if (value instanceof Continuation)
-    return { kind: 'continue', input: value.input, runId: ports.ids.next('run') }
+    return {
+      kind: 'continue',
+      input: value.input,
+      runId: besideOf(claimed.run, ports.ids.next('run')),
+    }
   const what = `the result of ${workflow.name}`
   const typed = workflow.options.output
     ? await checked(workflow.options.output, value, what, 'invalid_output')

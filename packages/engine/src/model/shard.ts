@@ -1,0 +1,39 @@
+// Several databases as one store: which of them a run belongs to, how its id says so, and what part of a limit each has.
+// The owner decides, so that an owner's keys, limit and places in line are those of one database; the id carries it, so that
+// whoever has an id asks one database. Pure.
+import { digest } from '../kernel/digest.ts'
+
+/** One of several databases: `number` counts from 0. */
+export interface Shard {
+  readonly number: number
+  readonly count: number
+}
+
+/** An id carries one to three digits at most. */
+export const SHARDS_MAX = 999
+
+const MARK = /~([1-9]\d{0,2})$/
+
+/** The shard that an id names; 0 where it has no mark, as ids of a single database have none. */
+export const shardOfId = (id: string): number => Number(MARK.exec(id)?.[1] ?? 0)
+
+/** The id as it stands on its shard, such as `run_0k3v1hm2s001c4u8t1q~1`; one that has its mark already is left as it is. */
+export const marked = (id: string, shard: number): string =>
+  shard === 0 || shardOfId(id) === shard ? id : `${id}~${shard}`
+
+/** A new id on the shard of another one: children and what continues a run stay beside it. */
+export const besideOf = (kin: string, id: string): string => marked(id, shardOfId(kin))
+
+/** The shard of an owner's runs. Those without an owner are together on one. */
+export const shardOfOwner = (owner: string, count: number): number => {
+  const [a = 0, b = 0, c = 0, d = 0] = digest(owner)
+  return (((a << 24) | (b << 16) | (c << 8) | d) >>> 0) % count
+}
+
+/** A shard's part of a limit across owners; all parts add up to the limit. Null is no limit. */
+export const shareOf = (value: number | null, { number, count }: Shard): number | null =>
+  value === null ? null : Math.floor(value / count) + (number < value % count ? 1 : 0)
+
+/** Whether some shard would have nothing of it for ever, where others have something. */
+export const tooSmall = (value: number | null, count: number): boolean =>
+  value !== null && value > 0 && value < count

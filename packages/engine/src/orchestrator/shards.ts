@@ -1,0 +1,255 @@
+// Several engines as one: a seam over what single databases do, each of which keeps its own transactions, loops and lines.
+// What concerns one run goes to its shard; what concerns all is asked of each and put together. Nothing spans two shards in
+// one transaction.
+import { LeaseholdError } from '../kernel/errors.ts'
+import type { Outcome } from '../kernel/outcome.ts'
+import { refuse } from '../kernel/outcome.ts'
+import type { Shard } from '../model/shard.ts'
+import {
+  besideOf,
+  marked,
+  shardOfId,
+  shardOfOwner,
+  SHARDS_MAX,
+  shareOf,
+  tooSmall,
+} from '../model/shard.ts'
+import type { ExecutorPort } from '../model/work.ts'
+import type { RunPage, StatusCount } from '../queries/run-list.ts'
+import { runCounts, runList } from '../queries/run-list.ts'
+import { ask } from '../store/sql.ts'
+import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
+import type { RunFilter } from '../store/tables/views.ts'
+import type { SetLimit } from '../transitions/set-limit.ts'
+import { setLimit } from '../transitions/set-limit.ts'
+import type { StartAnswer, StartItem } from '../transitions/start.ts'
+import type { Engine } from './engine.ts'
+import type { Opened } from './open.ts'
+import { shardedPort } from './shard-port.ts'
+
+type OfRun = Pick<Engine, 'pause' | 'resume' | 'reversion' | 'takeFrom'>
+
+export interface Shards
+  extends OfRun, Pick<Engine, 'start' | 'startMany' | 'signal' | 'cancel' | 'retry' | 'decide'> {
+  /** The executor port over all of them. */
+  readonly port: ExecutorPort
+  /** The engine of a run's shard. */
+  engineOf(run: string): Engine
+  /** An owner's limit is set where the owner is, any other by shares; a value that leaves a shard without one is refused. */
+  setLimit(command: SetLimit): Promise<Outcome<{ readonly key: string }>>
+  /** Newest first; `cursor` is the `next` of the page before. */
+  listRuns(filter: RunFilter, cursor: string | null, limit: number): Promise<RunPage>
+  countRuns(): Promise<readonly StatusCount[]>
+}
+
+const NAME = 'shard'
+const ALL: RunFilter = {
+  statuses: [],
+  workflow: null,
+  owner: null,
+  queue: null,
+  label: null,
+  waitOn: null,
+  reason: null,
+  startedAfter: null,
+  startedBefore: null,
+  text: null,
+}
+
+/**
+ * Joins open engines in their order. The first time each database keeps its number, how many there are, and which set it is of;
+ * throws `invalid_config` where one says otherwise, or has runs and belongs to no set.
+ */
+export const joinShards = async (
+  opened: readonly Pick<Opened, 'engine' | 'remote'>[],
+): Promise<Shards> => {
+  const engines = opened.map(({ engine }) => engine)
+  const [first] = engines
+  if (!first || engines.length > SHARDS_MAX)
+    throw new LeaseholdError(
+      'invalid_config',
+      `there are ${engines.length} shards; expected 1 to ${SHARDS_MAX}`,
+    )
+  const count = engines.length
+  await settleIdentity(engines, first.ports.ids.next('own'))
+
+  const engineOf = (run: string): Engine => {
+    const engine = engines[shardOfId(run)]
+    if (!engine)
+      throw new LeaseholdError(
+        'not_found',
+        `there is no run ${run}: its shard is ${shardOfId(run)}, of ${count} that are numbered from 0`,
+        { run },
+      )
+    return engine
+  }
+
+  /** Where a start goes, with the id that says so. */
+  const placed = (item: StartItem): { item: StartItem; shard: number } | StartAnswer => {
+    const { command } = item
+    const shard = shardOfOwner(command.owner ?? '', count)
+    const said = shardOfId(command.id)
+    if (said !== 0 && said !== shard)
+      return refuse(
+        'invalid_request',
+        `the id ${command.id} names shard ${said}, and runs of ${command.owner ? `the owner ${command.owner}` : 'no owner'} are on shard ${shard}; leave the mark out`,
+        { id: command.id, shard },
+      )
+    return { item: { ...item, command: { ...command, id: marked(command.id, shard) } }, shard }
+  }
+
+  const startMany = async (items: readonly StartItem[]): Promise<readonly StartAnswer[]> => {
+    const answers: StartAnswer[] = []
+    const parts = engines.map((): { item: StartItem; at: number }[] => [])
+    items.forEach((given, at) => {
+      const place = placed(given)
+      if ('ok' in place) answers[at] = place
+      else parts[place.shard]?.push({ item: place.item, at })
+    })
+    await Promise.all(
+      parts.map(async (part, shard) => {
+        if (part.length === 0) return
+        const done = await (engines[shard] as Engine).startMany(part.map(({ item }) => item))
+        part.forEach(({ at }, i) => {
+          answers[at] = done[i] as StartAnswer
+        })
+      }),
+    )
+    return answers
+  }
+
+  return {
+    port: shardedPort(
+      opened.map(({ remote }) => remote),
+      first.settings.pollMs,
+    ),
+    engineOf,
+    async start(given) {
+      const place = placed(given)
+      if ('ok' in place) return place
+      return (engines[place.shard] as Engine).start(place.item)
+    },
+    startMany,
+    signal: async (command) => engineOf(command.run).signal(command),
+    cancel: async (command) => engineOf(command.run).cancel(command),
+    retry: async (command) =>
+      engineOf(command.run).retry({ ...command, id: besideOf(command.run, command.id) }),
+    pause: async (run, by, why) => engineOf(run).pause(run, by, why),
+    resume: async (run, by) => engineOf(run).resume(run, by),
+    reversion: async (run, version, by) => engineOf(run).reversion(run, version, by),
+    takeFrom: async (run, by, reason) => engineOf(run).takeFrom(run, by, reason),
+    async decide(command) {
+      // an approval's id may be of the author's making, and says nothing of its run
+      let answer = await first.decide(command)
+      for (const engine of engines.slice(1)) {
+        if (answer.ok || answer.code !== 'not_found') return answer
+        answer = await engine.decide(command)
+      }
+      return answer
+    },
+    async setLimit(command) {
+      const { key, value } = command
+      const owner = /^owner:(.+)$/s.exec(key)?.[1]
+      if (owner !== undefined) {
+        const engine = engines[shardOfOwner(owner, count)] as Engine
+        await engine.act((tx) => setLimit(tx, command))
+        return { ok: true, key }
+      }
+      if (tooSmall(value, count))
+        return refuse(
+          'invalid_request',
+          `the limit ${key} cannot be ${value}: ${count} shards share it, and runs of some would never start. Set ${count} or more, or 0 for none`,
+          { key, value, shards: count },
+        )
+      for (const [number, engine] of engines.entries()) {
+        const share = shareOf(value, { number, count })
+        await engine.act((tx) => setLimit(tx, { ...command, value: share }))
+        // runs carry the global limit's key only while it is in force
+        if (key === 'global') await engine.reload()
+      }
+      return { ok: true, key }
+    },
+    async listRuns(filter, cursor, limit) {
+      const pages = await Promise.all(
+        engines.map((engine) => engine.read((tx) => runList(tx, filter, cursor, limit))),
+      )
+      // a shard has shown all that is not below its next place
+      const known = pages.reduce<string | null>(
+        (most, { next }) => (next !== null && (most === null || next > most) ? next : most),
+        null,
+      )
+      const runs = pages
+        .flatMap((page) => page.runs)
+        .filter(({ id }) => known === null || id >= known)
+        .sort((a, b) => (a.id < b.id ? 1 : -1))
+      const page = runs.slice(0, limit)
+      return { runs: page, next: runs.length > limit ? (page.at(-1)?.id ?? known) : known }
+    },
+    async countRuns() {
+      const sums = new Map<StatusCount['status'], StatusCount>()
+      for (const counts of await Promise.all(engines.map((engine) => engine.read(runCounts))))
+        for (const { status, count: more, more: beyond } of counts) {
+          const before = sums.get(status)
+          sums.set(status, {
+            status,
+            count: (before?.count ?? 0) + more,
+            more: beyond || before?.more === true,
+          })
+        }
+      return [...sums.values()]
+    },
+  }
+}
+
+/** Keeps in each database which shard it is of which set, and compares it where it is kept already. */
+const settleIdentity = async (engines: readonly Engine[], fresh: string): Promise<void> => {
+  const count = engines.length
+  let set: string | null = null
+  const kept: (string | undefined)[] = []
+  for (const [number, engine] of engines.entries()) {
+    const { said, empty } = await engine.read(function* (tx) {
+      const [rows] = yield* ask(allMeta())
+      const said = rows.find(({ name }) => name === NAME)?.value
+      const { runs } = yield* runList(tx, ALL, null, 1)
+      return { said, empty: runs.length === 0 }
+    })
+    kept.push(said)
+    if (said === undefined) {
+      if (!empty && count > 1)
+        throw wrong(
+          number,
+          'has runs and is of no set of shards; begin a set with empty databases',
+          { number, count },
+        )
+      continue
+    }
+    const [, its, of, name] = /^(\d+) of (\d+) in (.+)$/.exec(said) ?? []
+    if (Number(its) !== number || Number(of) !== count)
+      throw wrong(
+        number,
+        `is shard ${its} of ${of}; expected ${number} of ${count}. Name all ${of} databases in the order in which they were joined`,
+        { number, count, found: said },
+      )
+    if (set !== null && name !== set)
+      throw wrong(number, 'is of another set than those before it; name the databases of one set', {
+        number,
+        count,
+        found: said,
+      })
+    set = name ?? null
+  }
+  for (const [number, engine] of engines.entries()) {
+    const value = `${number} of ${count} in ${set ?? fresh}`
+    if (kept[number] === undefined)
+      await engine.store.run(function* () {
+        yield* ask(putMetaOnce(NAME, value))
+      })
+  }
+}
+
+const wrong = (
+  number: number,
+  what: string,
+  detail: Shard & { readonly found?: string },
+): LeaseholdError =>
+  new LeaseholdError('invalid_config', `the database at place ${number} ${what}`, { ...detail })

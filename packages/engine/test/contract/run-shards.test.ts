@@ -1,0 +1,396 @@
+// Two databases joined as one store: who is where, what goes round them, and what a run takes with it.
+import { expect, onTestFinished, test } from 'vitest'
+import { workflow } from '../../src/executor/workflow.ts'
+import type { StartCommand } from '../../src/model/start.ts'
+import { shardOfId, shardOfOwner } from '../../src/model/shard.ts'
+import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
+import { PROTOCOL_VERSION } from '../../src/model/work.ts'
+import type { Shards } from '../../src/orchestrator/shards.ts'
+import { joinShards } from '../../src/orchestrator/shards.ts'
+import { virtualClock } from '../../src/testing/clock.ts'
+import { executorOn } from '../support/executor.ts'
+import { settled } from '../support/ports.ts'
+import { NOW } from '../support/run.ts'
+import type { TestStore } from '../support/store.ts'
+import { definition, openStore } from '../support/store.ts'
+
+const COUNT = 2
+
+interface Joined {
+  readonly shards: Shards
+  readonly stores: readonly TestStore[]
+  start(workflow: string, command?: Partial<StartCommand>): Promise<string>
+  register(session: string, more?: Partial<RegisterRequest>): ReturnType<Shards['port']['register']>
+  claim(session: string, claim: number, most?: number): Promise<readonly ClaimedRun[]>
+  complete(session: string, run: ClaimedRun): Promise<unknown>
+  settle(): Promise<void>
+  statuses(): Promise<Record<string, number>>
+}
+
+/** An owner whose runs are on this shard. */
+const ownerOn = (shard: number, nth = 0): string => {
+  const found = Array.from({ length: 100 }, (_, i) => `owner-${i}`).filter(
+    (owner) => shardOfOwner(owner, COUNT) === shard,
+  )[nth]
+  if (found === undefined) throw new Error(`no owner is on shard ${shard}`)
+  return found
+}
+
+const join = async (settings = {}): Promise<Joined> => {
+  const clock = virtualClock(NOW)
+  const stores: TestStore[] = []
+  for (let i = 0; i < COUNT; i++) {
+    const store = await openStore({ clock, settings })
+    stores.push(store)
+    onTestFinished(() => store.close())
+  }
+  const [first] = stores as [TestStore]
+  const shards = await joinShards(stores.map(({ opened }) => opened))
+  const { ids } = first.engine.ports
+  return {
+    shards,
+    stores,
+    async start(name, command = {}) {
+      const answer = await shards.start({
+        command: { id: ids.next('run'), workflow: name, input: 'null', ...command },
+      })
+      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
+      return answer.id
+    },
+    register: (session, more = {}) =>
+      shards.port.register({
+        protocol: PROTOCOL_VERSION,
+        session,
+        build: 'test',
+        host: 'host',
+        pid: 1,
+        queues: [],
+        labels: [],
+        capacity: 10,
+        definitions: [definition('w')],
+        ...more,
+      }),
+    async claim(session, claim, most = 10) {
+      const answer = await shards.port.claim({ session, claim, most, except: [], waitMs: 0 })
+      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
+      return answer.runs
+    },
+    complete: (session, run) =>
+      shards.port.write(session, {
+        run: run.run,
+        attempt: run.attempt,
+        entries: [],
+        end: { kind: 'complete', output: '1' },
+      }),
+    async settle() {
+      for (const store of stores) await store.settle()
+    },
+    async statuses() {
+      const counts = await shards.countRuns()
+      return Object.fromEntries(
+        counts.filter(({ count }) => count > 0).map(({ status, count }) => [status, count]),
+      )
+    },
+  }
+}
+
+const idsOf = (runs: readonly ClaimedRun[]): string[] => runs.map(({ run }) => run).sort()
+
+test('RUN-18 the owner decides where a run is, and its id says so: a repeat of its start finds it', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  for (const shard of [0, 1]) {
+    const owner = ownerOn(shard)
+    const id = await t.start('w', { id: `run_${shard}`, owner, key: 'k' })
+    expect(shardOfId(id)).toBe(shard)
+    expect(t.stores[shard]?.run(id)['owner']).toBe(owner)
+    expect(t.stores[1 - shard]?.sql('select id from runs where owner = ?', owner)).toEqual([])
+    // by its id, marked or as it was sent, and by its key
+    for (const again of [id, `run_${shard}`, 'run_other']) {
+      const answer = await t.shards.start({
+        command: { id: again, workflow: 'w', input: 'null', owner, key: 'k' },
+      })
+      expect(answer).toMatchObject({ ok: true, id, started: false })
+    }
+  }
+  // a mark that contradicts the owner would hide the run from its key
+  expect(
+    await t.shards.start({
+      command: { id: 'run_x~1', workflow: 'w', input: 'null', owner: ownerOn(0) },
+    }),
+  ).toMatchObject({ ok: false, code: 'invalid_request' })
+  expect(await t.shards.startMany([])).toEqual([])
+})
+
+test('RUN-18 many starts are answered in their order, each from its shard', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const owners = [ownerOn(1), ownerOn(0), ownerOn(1, 1), ownerOn(0, 1)]
+  const answers = await t.shards.startMany(
+    owners.map((owner, i) => ({
+      command: { id: `run_${i}`, workflow: i === 2 ? 'nobody' : 'w', input: 'null', owner },
+    })),
+  )
+  expect(answers).toMatchObject([
+    { ok: true, id: 'run_0~1' },
+    { ok: true, id: 'run_1' },
+    { ok: false, code: 'unknown_workflow' },
+    { ok: true, id: 'run_3' },
+  ])
+  expect(await t.statuses()).toEqual({ queued: 3 })
+})
+
+test('RUN-05 RUN-10 a claim goes round the shards, takes no more than it may, and a copy of it gets the same runs', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const runs: string[] = []
+  for (const shard of [0, 1])
+    for (let i = 0; i < 3; i++) runs.push(await t.start('w', { owner: ownerOn(shard) }))
+  const first = await t.claim('ses_a', 1, 4)
+  expect(first).toHaveLength(4)
+  expect(new Set(first.map(({ run }) => shardOfId(run))).size).toBe(2)
+  expect(idsOf(await t.claim('ses_a', 1, 4))).toEqual(idsOf(first))
+  const second = await t.claim('ses_a', 2, 10)
+  expect([...idsOf(first), ...idsOf(second)].sort()).toEqual([...runs].sort())
+  expect(await t.claim('ses_a', 3, 10)).toEqual([])
+  for (const run of [...first, ...second])
+    expect(await t.complete('ses_a', run)).toMatchObject({ ok: true, ended: 'succeeded' })
+  expect(await t.statuses()).toEqual({ succeeded: 6 })
+})
+
+test('RUN-05 claims begin at another shard each time, so that one with much work hides no other', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  for (let i = 0; i < 4; i++)
+    for (const shard of [0, 1]) await t.start('w', { owner: ownerOn(shard) })
+  const got: number[] = []
+  for (let n = 1; n <= 4; n++)
+    got.push(...(await t.claim('ses_a', n, 1)).map(({ run }) => shardOfId(run)))
+  expect(got.toSorted((a, b) => a - b)).toEqual([0, 0, 1, 1])
+})
+
+test('RUN-10 a claim that waits is answered by a run of any shard, also the second time it is asked', async () => {
+  for (const shard of [0, 1]) {
+    const t = await join()
+    await t.register('ses_a')
+    const asked = { session: 'ses_a', claim: 1, most: 2, except: [], waitMs: 10_000 }
+    const waiting = t.shards.port.claim(asked)
+    await settled()
+    const run = await t.start('w', { owner: ownerOn(shard) })
+    await settled()
+    expect(await waiting).toMatchObject({ ok: true, claim: 1, runs: [{ run }] })
+    expect(await t.shards.port.claim(asked)).toMatchObject({ runs: [{ run }] })
+  }
+})
+
+test('RUN-06 a renewal renews on every shard, shows each its part of what is held, and gets what each has to tell', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const runs = [
+    await t.start('w', { owner: ownerOn(0) }),
+    await t.start('w', { owner: ownerOn(1) }),
+  ]
+  const held = await t.claim('ses_a', 1)
+  expect(idsOf(held)).toEqual([...runs].sort())
+  const renewal = { session: 'ses_a', draining: false, status: null, letGo: [] }
+  for (const store of t.stores) store.later(0)
+  t.stores[0]?.later(20_000)
+  expect(await t.shards.port.renew(renewal)).toMatchObject({ ok: true, told: [], pending: [] })
+  t.stores[0]?.later(20_000)
+  await t.settle()
+  // past the first lease both are held still
+  expect(await t.statuses()).toEqual({ running: 2 })
+  for (const run of runs) await t.shards.cancel({ run, by: 'ann', reason: null })
+  const told = await t.shards.port.renew(renewal)
+  expect(told.ok && told.told.map(({ run }) => run).sort()).toEqual([...runs].sort())
+  // no shard can compare a digest over all: it asks for the list, of which each sees its own
+  const asked = await t.shards.port.renew({ ...renewal, held: { claim: 1, digest: 'x' } })
+  expect(asked).toMatchObject({ ok: true, wantsList: true })
+  const list = held.map(({ run, attempt }) => ({ run, attempt }))
+  await t.shards.port.renew({ ...renewal, held: { claim: 1, runs: list } })
+  for (const store of t.stores) await store.engine.idle()
+  expect(await t.statuses()).toEqual({ canceling: 2 })
+  // what the list leaves out is unknown there, and is taken from the session on its own shard alone
+  await t.shards.port.renew({ ...renewal, held: { claim: 1, runs: list.slice(0, 1) } })
+  for (const store of t.stores) await store.engine.idle()
+  expect(await t.statuses()).toEqual({ canceling: 1, canceled: 1 })
+})
+
+test('RUN-09 a lease that is not renewed is over on every shard, and a close hands back on every shard', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  await t.register('ses_b')
+  for (const shard of [0, 1]) await t.start('w', { owner: ownerOn(shard) })
+  expect(await t.claim('ses_a', 1)).toHaveLength(2)
+  expect(await t.shards.port.close({ session: 'ses_a', reason: 'stopped' })).toEqual({
+    ok: true,
+    handedBack: 2,
+  })
+  const held = await t.claim('ses_b', 1)
+  expect(held).toHaveLength(2)
+  t.stores[0]?.later(31_000)
+  for (const store of t.stores) await store.pass('reap-sessions')
+  for (const store of t.stores) await store.pass('reap-sessions')
+  await t.settle()
+  const [run] = held
+  expect(run && (await t.complete('ses_b', run))).toMatchObject({ ok: false })
+  expect(await t.statuses()).not.toHaveProperty('running')
+})
+
+test('RAIL-07 RUN-34 children and what continues a run stay on its shard; signals, cancels and retries find it by its id', async () => {
+  const t = await join()
+  const child = workflow('child', async () => 'done')
+  const parent = workflow('parent', async (ctx) => {
+    const ran = await ctx.run(child, null)
+    const id = await ctx.spawn(child, null, { as: 'other' })
+    const said = await ctx.signal<string>('go')
+    return { ran, id, said }
+  })
+  const twice = workflow('twice', (ctx, again: boolean) => (again ? ctx.continueAs(false) : 'done'))
+  const [first] = t.stores as [TestStore]
+  const on = { ...first, opened: { ...first.opened, remote: t.shards.port } }
+  const x = executorOn(on, { workflows: [parent, child, twice] })
+  await x.executor.start()
+  onTestFinished(() => x.executor.stop())
+  const run = await t.start('parent', { owner: ownerOn(1) })
+  expect(shardOfId(run)).toBe(1)
+  const go = async (): Promise<void> => {
+    for (let i = 0; i < 12; i++) {
+      await settled()
+      await t.settle()
+      first.later(1_000)
+    }
+  }
+  await go()
+  expect(
+    await t.shards.signal({ run, id: 's', name: 'go', payload: '"yes"', by: 'ann' }),
+  ).toMatchObject({
+    ok: true,
+  })
+  await go()
+  await t.start('twice', { owner: ownerOn(1), input: 'true' })
+  await go()
+  expect(first.sql('select id from runs')).toEqual([])
+  const rows = t.stores[1]?.sql('select id, status from runs order by id') ?? []
+  expect(rows).toHaveLength(5)
+  for (const row of rows) {
+    expect(shardOfId(String(row['id']))).toBe(1)
+    expect(row['status']).toBe('succeeded')
+  }
+  const retried = await t.shards.retry({ run, id: 'run_r', from: null, version: null, by: 'ann' })
+  expect(retried).toMatchObject({ ok: true, run: 'run_r~1' })
+  expect(await t.shards.cancel({ run: 'run_r~1', by: 'ann', reason: null })).toMatchObject({
+    ok: true,
+  })
+  // a shard that there is not
+  await expect(t.shards.cancel({ run: 'run_x~7', by: 'ann', reason: null })).rejects.toMatchObject({
+    code: 'not_found',
+  })
+})
+
+test('RAIL-07 a child whose id names another shard than its parent is refused', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  await t.start('w', { owner: ownerOn(1) })
+  const [run] = await t.claim('ses_a', 1)
+  const child = {
+    id: 'run_c',
+    workflow: 'w',
+    input: null,
+    awaited: true,
+    onParentEnd: 'cancel' as const,
+  }
+  const write = {
+    run: run?.run ?? '',
+    attempt: run?.attempt ?? 0,
+    entries: [],
+    waits: [{ key: 'c', kind: 'child' as const, child }],
+  }
+  expect(await t.shards.port.write('ses_a', write)).toMatchObject({ code: 'invalid_request' })
+})
+
+test('SLOT-03 a limit across owners is held by shares, and no shard takes more than its own', async () => {
+  const t = await join()
+  const limited = definition('w', { limits: [{ key: 'all', value: 3, mode: 'whole_run' }] })
+  expect(await t.register('ses_a', { definitions: [limited] })).toMatchObject({ ok: true })
+  for (const shard of [0, 1])
+    for (let i = 0; i < 4; i++) await t.start('w', { owner: ownerOn(shard) })
+  expect(await t.statuses()).toEqual({ queued: 3, waiting: 5 })
+  const held = await t.claim('ses_a', 1)
+  expect(held.filter(({ run }) => shardOfId(run) === 0)).toHaveLength(2)
+  expect(held.filter(({ run }) => shardOfId(run) === 1)).toHaveLength(1)
+  const set = { key: 'all', mode: 'whole_run' as const, weight: null, by: 'ann' }
+  expect(await t.shards.setLimit({ ...set, value: 8 })).toMatchObject({ ok: true })
+  await t.settle()
+  expect(await t.statuses()).toEqual({ queued: 5, running: 3 })
+  // with a share of nothing, runs of that shard would never start
+  expect(await t.shards.setLimit({ ...set, value: 1 })).toMatchObject({ code: 'invalid_request' })
+  const one = definition('v', { limits: [{ key: 'one', value: 1 }] })
+  await expect(t.register('ses_b', { definitions: [one] })).rejects.toMatchObject({
+    code: 'invalid_config',
+  })
+})
+
+test('SLOT-01 the limit of an owner is whole, on the shard where the owner is', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const owner = ownerOn(1)
+  const set = { mode: 'whole_run' as const, weight: null, by: 'ann' }
+  await t.shards.setLimit({ ...set, key: `owner:${owner}`, value: 1 })
+  await t.start('w', { owner })
+  await t.start('w', { owner })
+  expect(await t.statuses()).toEqual({ queued: 1, waiting: 1 })
+})
+
+test('RUN-18 the list of runs is one over all shards, page by page, newest first', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const runs: string[] = []
+  for (const shard of [0, 1, 1, 0, 1, 0, 0])
+    runs.push(await t.start('w', { owner: ownerOn(shard) }))
+  const filter = {
+    statuses: [],
+    workflow: null,
+    owner: null,
+    queue: null,
+    label: null,
+    waitOn: null,
+    reason: null,
+    startedAfter: null,
+    startedBefore: null,
+    text: null,
+  }
+  for (const size of [1, 2, 3, 7, 50]) {
+    const seen: string[] = []
+    let cursor: string | null = null
+    for (let i = 0; i < 20; i++) {
+      const page = await t.shards.listRuns(filter, cursor, size)
+      expect(page.runs.length).toBeLessThanOrEqual(size)
+      seen.push(...page.runs.map(({ id }) => id))
+      cursor = page.next
+      if (cursor === null) break
+    }
+    expect(seen).toEqual([...runs].sort().reverse())
+  }
+})
+
+test('RUN-18 databases that are not those that were joined, or not in their order, are refused', async () => {
+  const t = await join()
+  const opened = t.stores.map(({ opened }) => opened)
+  await joinShards(opened)
+  const refused = async (list: typeof opened, says: RegExp): Promise<void> => {
+    await expect(joinShards(list)).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringMatching(says) as string,
+    })
+  }
+  await refused([...opened].reverse(), /is shard 1 of 2; expected 0 of 2/)
+  await refused(opened.slice(0, 1), /is shard 0 of 2; expected 0 of 1/)
+  await refused([], /expected 1 to 999/)
+  // one that has runs of its own
+  const [own, fresh] = [await openStore(), await openStore()]
+  for (const store of [own, fresh]) onTestFinished(() => store.close())
+  await own.session()
+  await own.start('w')
+  await refused([own.opened, fresh.opened], /has runs and is of no set/)
+})
