@@ -1,9 +1,11 @@
 // The torture as a command: real processes on a real PostgreSQL, struck again and again in the order of a seed.
 //   npm run torture -- --minutes M --seed S     for M minutes (3); exits 1 when something does not hold
 //   --cluster                                   on three nodes that fail over (Patroni), as root
+//   --only K,K                                  strikes of these kinds alone, as 'plug pulled'
 //   --servers N --executors N --people N        how many there are; one process more embeds the engine
 import { parseArgs } from 'node:util'
 import { report } from '../packages/engine/test/torture/report.ts'
+import { strikeKinds } from '../packages/engine/test/torture/strikes.ts'
 import { torture } from '../packages/engine/test/torture/torture.ts'
 import { setup as build } from './built.ts'
 
@@ -17,6 +19,7 @@ const { values } = parseArgs({
     servers: { type: 'string', default: '2' },
     executors: { type: 'string', default: '3' },
     people: { type: 'string', default: '40' },
+    only: { type: 'string' },
     cluster: { type: 'boolean', default: false },
   },
 })
@@ -33,13 +36,22 @@ const [servers, executors, people] = [
   numberOf('people'),
 ]
 
+const kinds = strikeKinds(values.cluster)
+const only = values.only?.split(',').map((name) => {
+  const kind = kinds.find((each) => each === name)
+  if (kind !== undefined) return kind
+  console.error(`--only has ${name}; expected some of ${kinds.join(', ')}`)
+  process.exit(2)
+})
+
 build()
 console.log(
-  `npm run torture -- --minutes ${minutes} --seed ${seed}${values.cluster ? ' --cluster' : ''}`,
+  `npm run torture -- --minutes ${minutes} --seed ${seed}${values.cluster ? ' --cluster' : ''}${values.only === undefined ? '' : ` --only '${values.only}'`}`,
 )
 const verdict = await torture({
   seed,
   strikingMs: minutes * 60_000,
+  ...(only ? { only } : {}),
   servers,
   executors,
   people,

@@ -28,8 +28,9 @@ export const startNemesis = (
   seed: number,
   pace: readonly [number, number],
   victims: Victims,
+  /** By default all that there are for such a database. */
+  kinds: readonly StrikeKind[] = strikeKinds('nodes' in victims.postgres),
 ): Nemesis => {
-  const kinds = strikeKinds('nodes' in victims.postgres)
   const hits = new Map<StrikeKind, number>()
   const misses = new Map<StrikeKind, number>()
   const now = new Map<Promise<void>, StrikeKind>()

@@ -153,6 +153,14 @@ const restarted =
     return true
   }
 
+/** All that is up is killed, and the database stops at once, as when a machine loses its power. */
+const plugPulled: Act = async ({ programs, postgres }) => {
+  if (!('restart' in postgres)) return false
+  const struck = programs.filter((program) => program.signal('SIGKILL', true))
+  await postgres.restart('immediate')
+  return struck.length > 0
+}
+
 /** The primary is harmed, another takes its place, runs are served again; then the old one follows the new. */
 const failedOver =
   (kind: string, harm: (node: ClusterNode) => void, heal: (node: ClusterNode) => void): Act =>
@@ -259,6 +267,7 @@ export const strikes = {
   'servers restarted in turn': inTurn,
   'database restarted, fast': restarted('fast'),
   'database restarted, immediate': restarted('immediate'),
+  'plug pulled': plugPulled,
   'database read-only': readOnly,
   'connections exhausted': exhausted,
   'database link cut': cut('databaseLinks'),
@@ -281,7 +290,7 @@ export const strikes = {
 export type StrikeKind = keyof typeof strikes
 
 /** Of one server alone, and of a cluster. */
-const ALONE = /^(database (restarted|read-only)|connections exhausted)/
+const ALONE = /^(database (restarted|read-only)|connections exhausted|plug pulled)/
 const CLUSTER = /^(primary|standby)/
 
 export const strikeKinds = (cluster: boolean): StrikeKind[] =>

@@ -14,7 +14,7 @@ import type { History } from './history.ts'
 import { newHistory, takeIn } from './history.ts'
 import { muster, SETTINGS } from './muster.ts'
 import type { Struck } from './nemesis.ts'
-import type { Failover } from './strikes.ts'
+import type { Failover, StrikeKind } from './strikes.ts'
 import { startNemesis } from './nemesis.ts'
 import { startPeople } from './people.ts'
 import { makePlace } from './place.ts'
@@ -25,6 +25,8 @@ import { makeWatch } from './watch.ts'
 export interface TortureOptions {
   readonly seed: number
   readonly strikingMs: number
+  /** What strikes; by default every kind. */
+  readonly only?: readonly StrikeKind[]
   /** Goes on, for three times as long at most, until every kind has struck. */
   readonly everyKind?: boolean
   readonly servers?: number
@@ -74,6 +76,7 @@ const RETRY_MS = 60_000
 export const torture = async ({
   seed,
   strikingMs,
+  only,
   everyKind = false,
   servers = 2,
   executors = 3,
@@ -125,24 +128,29 @@ export const torture = async ({
       return client
     },
   })
-  const nemesis = startNemesis(seed, pace, {
-    ...fleet,
-    postgres: place.postgres,
-    databaseUrl: place.url,
-    leaseMs: SETTINGS.leaseMs,
-    operator: place.operator,
-    stall: staller(history, clients),
-    served: server(history, clients),
-    failedOver(failover) {
-      failovers.push(failover)
-      const { kind, servedMs } = failover
-      if (servedMs > SERVED_WITHIN_MS)
-        violate(
-          'failover',
-          `${kind}: a run was served ${Math.round(servedMs)} ms after the database took writes again`,
-        )
+  const nemesis = startNemesis(
+    seed,
+    pace,
+    {
+      ...fleet,
+      postgres: place.postgres,
+      databaseUrl: place.url,
+      leaseMs: SETTINGS.leaseMs,
+      operator: place.operator,
+      stall: staller(history, clients),
+      served: server(history, clients),
+      failedOver(failover) {
+        failovers.push(failover)
+        const { kind, servedMs } = failover
+        if (servedMs > SERVED_WITHIN_MS)
+          violate(
+            'failover',
+            `${kind}: a run was served ${Math.round(servedMs)} ms after the database took writes again`,
+          )
+      },
     },
-  })
+    only,
+  )
   const began = performance.now()
   const look = async (): Promise<void> => {
     for (const what of await watch.overfull()) violate('limit', what)
