@@ -101,7 +101,8 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
       { asked, session: request.session, except: request.except, most: command.most },
       {
         taken,
-        count: free.length,
+        // one that stopped for want of room says nothing of what is left, though some of it went to another meanwhile
+        count: rows.length,
         withheld: withheld === 'all' ? 'all' : new Set([...withheld, ...elsewhere]),
       },
     )

@@ -129,6 +129,21 @@ test('RAIL-12 two that look for work in the same turn are not offered the same r
   expect([...offered()].sort()).toEqual([...ids, more].sort())
 })
 
+test('RAIL-12 L3 who looked in the same turn as another, and for whom that one left nothing, is offered what stands elsewhere', async () => {
+  const [one, two] = [speak(), speak()]
+  for (const [session, it] of [
+    ['ses_1', one],
+    ['ses_2', two],
+  ] as const)
+    expect(await it.register(session, 1, ['u', 'v', 'w'])).toMatchObject({ body: { ok: true } })
+  const ids = await Promise.all(['u', 'u', 'v', 'v', 'w', 'w'].map((name) => t.start(name)))
+  // each begins with another lane, and the first takes what stands in the one that the second begins with
+  void one.ask('session:ready', ready(1, { most: 4 }))
+  void two.ask('session:ready', ready(1, { most: 2 }))
+  const offers = [await one.next('run:offer'), await two.next('run:offer')]
+  expect(offers.flatMap(({ body }) => body.runs).sort()).toEqual([...ids].sort())
+})
+
 test('RAIL-12 one run is not offered to two at once, and what is not accepted in its time, or rejected, is offered elsewhere', async () => {
   const [one, two] = [await registered('ses_1'), await registered('ses_2')]
   const id = await t.start('w')

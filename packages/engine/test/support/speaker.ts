@@ -17,7 +17,8 @@ export interface Speaker {
   say(text: string): void
   /** Sends a message and resolves with what answers it. */
   ask(type: string, body: unknown): Promise<FromServer>
-  register(session: string, connection?: number): Promise<FromServer>
+  /** By default with one workflow, `w`. */
+  register(session: string, connection?: number, workflows?: readonly string[]): Promise<FromServer>
   /** The next message of this type that was not taken yet. */
   next<T extends FromServer['type']>(type: T): Promise<Extract<FromServer, { type: T }>>
   untilClosed(): Promise<{ readonly code: number; readonly reason: string }>
@@ -52,7 +53,7 @@ export const speaker = (handler: Handler, timers: Timers): Speaker => {
         return found
       })
     },
-    register: (session, connection = 1) =>
+    register: (session, connection = 1, workflows = ['w']) =>
       made.ask('session:register', {
         connection,
         protocol: PROTOCOL_VERSION,
@@ -63,7 +64,7 @@ export const speaker = (handler: Handler, timers: Timers): Speaker => {
         queues: [],
         labels: [],
         capacity: 10,
-        definitions: [definition('w')],
+        definitions: workflows.map((name) => definition(name)),
       }),
     async next(type) {
       const found = await until(() =>
