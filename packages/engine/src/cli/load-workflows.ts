@@ -13,8 +13,9 @@ export const loadWorkflows = async (module: string, cwd: string): Promise<AnyWor
   if (/\.[cm]?tsx?$/.test(file)) await prepareTypeScript(file)
   let exported: Record<string, unknown>
   try {
-    exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>
+    exported = await whileAlive(import(pathToFileURL(file).href), file)
   } catch (error) {
+    if (error instanceof UsageError) throw error
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${file}'`))
       throw new UsageError(`there is no module ${file}`)
@@ -25,6 +26,29 @@ export const loadWorkflows = async (module: string, cwd: string): Promise<AnyWor
   if (found.length === 0)
     throw new UsageError(`${file} exports no workflows; export what \`workflow(name, …)\` answers`)
   return found
+}
+
+/** Node ends without a word when a module awaits at its top level what nothing is left to settle. */
+const whileAlive = async (
+  loading: Promise<Record<string, unknown>>,
+  file: string,
+): Promise<Record<string, unknown>> => {
+  let stuck: () => void = () => undefined
+  const never = new Promise<never>((_resolve, reject) => {
+    stuck = () =>
+      reject(
+        new UsageError(
+          `the module ${file} was never loaded: it awaits something at its top level that nothing can settle any more; ` +
+            'look for an `await` outside of functions, in it or in what it imports',
+        ),
+      )
+  })
+  process.once('beforeExit', stuck)
+  try {
+    return await Promise.race([loading, never])
+  } finally {
+    process.off('beforeExit', stuck)
+  }
 }
 
 /** The error and the frames of its author: those of Node, of packages and of ours say nothing about the module. */

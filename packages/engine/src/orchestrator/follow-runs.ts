@@ -34,16 +34,34 @@ const decoded = (text: string): string | null => {
   }
 }
 
-/** The changes of one run after a position, and of those that continue it, until the series has ended. */
+/**
+ * The changes of one run after a position, and of those that continue it, until the series has ended; from the beginning
+ * where the position is not one of the series.
+ */
 export const followRun = (engine: Engine, asked: string, after: StreamPosition): Source =>
   async function* (signal): AsyncGenerator<Message, void, undefined> {
     const { hub, settings } = engine
-    let run = after.run ?? asked
+    let run = asked
     let position = { rev: after.rev, n: 0, attempt: 0 }
+    if (after.run !== null) {
+      const { runs } = await engine.read((tx) => runViews(tx, [asked, after.run ?? asked]))
+      const [series, other] = [asked, after.run].map(
+        (id) => runs.find((each) => each.id === id)?.series,
+      )
+      // a position in no run, or in one of another series, is none of this stream's
+      if (series !== undefined && series === other) run = after.run
+      else position = { rev: 0, n: 0, attempt: 0 }
+    }
     while (!signal.aborted) {
       const change = awaitChange((hear) => hub.onChanged(run, hear), engine.ports.timers, signal)
       const changes = await engine.read((tx) => runChanges(tx, run, position))
       if (!changes) return change.drop()
+      if (changes.run.rev < position.rev) {
+        // a `rev` only rises, so that this one is another run's, or of a store as it was before a backup was restored
+        change.drop()
+        position = { rev: 0, n: 0, attempt: 0 }
+        continue
+      }
       for (const attempt of changes.attempts) yield { event: 'attempt', id: null, data: attempt }
       for (const entry of changes.entries) yield { event: 'entry', id: null, data: entry }
       for (const event of changes.events) yield { event: 'event', id: null, data: event }

@@ -151,6 +151,21 @@ test('RUN-34 the changes of a run that is continued go on with those of its succ
   expect(ended).toMatchObject([{ event: 'end', data: { continuedAs: 'run_näxt' } }])
 })
 
+test('RUN-34 a position that is not one of its series begins the stream of a run anew', async () => {
+  const { server, port } = await world()
+  const executor = await hands(port, 'ses_1', [definition('hello')])
+  const client = connect({ url: server.url })
+  for (const id of ['run_mine', 'run_other']) {
+    await client.start('hello', null, { id })
+    const [run] = (await executor.claim()) as [ClaimedRun]
+    await executor.step(run, 1, `step of ${id}`, 1)
+    await executor.end(run, { kind: 'complete', output: null })
+  }
+  const whole = await collect(client.events('run_mine'), () => false)
+  for (const after of ['1@run_other', '1@run_none', '1000', '1000@run_mine'])
+    expect(await collect(client.events('run_mine', { after }), () => false)).toEqual(whole)
+})
+
 test('OPS-01 the changes of all runs are sent, coalesced, and a reader that comes back reads anew', async () => {
   const { server, port } = await world()
   const executor = await hands(port, 'ses_1', [definition('hello')])

@@ -288,6 +288,8 @@ test('OPS-03 a module that cannot be loaded is told by its own words and places,
   expect(broken).toMatch(/SyntaxError: .*; `node --check .*broken\.mjs` shows the place\n$/)
   const thrown = await told(file('throws.mjs', "throw new Error('mine')\n"))
   expect(thrown).toMatch(/Error: mine\n +at .*throws\.mjs:1:7\n$/)
+  const stuck = await told(file('stuck.mjs', 'await new Promise(() => {})\n'))
+  expect(stuck).toMatch(/stuck\.mjs was never loaded: it awaits something at its top level/)
 })
 
 test('SEC-01 a wrong token is denied with exit code 5, also to an executor; the right one is let in', async () => {
