@@ -2,6 +2,7 @@
 // The owner decides, so that an owner's keys, limit and places in line are those of one database; the id carries it, so that
 // whoever has an id asks one database. Pure.
 import { digest } from '../kernel/digest.ts'
+import { LeaseholdError } from '../kernel/errors.ts'
 
 /** One of several databases: `number` counts from 0. */
 export interface Shard {
@@ -16,6 +17,19 @@ const MARK = /~([1-9]\d{0,2})$/
 
 /** The shard that an id names; 0 where it has no mark, as ids of a single database have none. */
 export const shardOfId = (id: string): number => Number(MARK.exec(id)?.[1] ?? 0)
+
+/** Of what there is one for each shard, in their order, the one of a run; throws `not_found` where there is no such shard. */
+export const ofShard = <T>(shards: readonly T[], run: string): T => {
+  const number = shardOfId(run)
+  const found = shards[number]
+  if (found === undefined)
+    throw new LeaseholdError(
+      'not_found',
+      `there is no run ${run}: its shard is ${number}, of ${shards.length} that are numbered from 0`,
+      { run },
+    )
+  return found
+}
 
 /** The id as it stands on its shard, such as `run_0k3v1hm2s001c4u8t1q~1`; one that has its mark already is left as it is. */
 export const marked = (id: string, shard: number): string =>

@@ -218,11 +218,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       if (error instanceof LeaseholdError) return problemResponse(error)
       ports.log.error('request.defect', { error })
       options.onDefect?.(error)
-      return problemResponse({
-        code: 'internal_error',
-        message: 'the server met a mistake of its own; its log has the details',
-        detail: {},
-      })
+      return defectResponse()
     } finally {
       inFlight -= 1
     }
@@ -386,6 +382,14 @@ const jsonResponse = (
   new Response(JSON.stringify(value), {
     status,
     headers: { ...COMMON, 'content-type': 'application/json; charset=utf-8', ...headers },
+  })
+
+/** What is said of a mistake of ours, which is logged where it is met. */
+export const defectResponse = (): Response =>
+  problemResponse({
+    code: 'internal_error',
+    message: 'the server met a mistake of its own; its log has the details',
+    detail: {},
   })
 
 /** A refusal or fault as a response. */

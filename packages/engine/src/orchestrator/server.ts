@@ -8,7 +8,7 @@ import { sleep } from '../kernel/timers.ts'
 import type { Engine } from './engine.ts'
 import { isLoopback } from './gate.ts'
 import type { Handler, HandlerOptions } from './handler.ts'
-import { makeHandler, problemResponse } from './handler.ts'
+import { defectResponse, makeHandler, problemResponse } from './handler.ts'
 import { refuseMalformed } from './malformed.ts'
 import { upgradeSockets } from './upgrade-sockets.ts'
 
@@ -51,20 +51,18 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
   const listener = getRequestListener(handler.fetch, {
     overrideGlobalObjects: false,
     // what cannot be made a request never comes to the handler, which answers for its own mistakes
-    errorHandler: (error) =>
-      problemResponse(
-        error instanceof RequestError
-          ? refuse(
-              'invalid_request',
-              `the request is not well formed: ${error.message}; correct its Host and its path`,
-              { faults: [{ path: 'request', message: error.message }] },
-            )
-          : {
-              code: 'internal_error',
-              message: 'the server met a mistake of its own; its log has the details',
-              detail: {},
-            },
-      ),
+    errorHandler: (error) => {
+      if (error instanceof RequestError)
+        return problemResponse(
+          refuse(
+            'invalid_request',
+            `the request is not well formed: ${error.message}; correct its Host and its path`,
+            { faults: [{ path: 'request', message: error.message }] },
+          ),
+        )
+      engine.ports.log.error('request.defect', { error })
+      return defectResponse()
+    },
   })
   // who leaves the Host out is told so in the same way as who sends a wrong one
   const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => {

@@ -3,7 +3,7 @@
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
-import { shardOfId, shareOf, tooSmall } from '../model/shard.ts'
+import { ofShard, shardOfId, shareOf, tooSmall } from '../model/shard.ts'
 import type { Definition } from '../model/definition.ts'
 import type {
   AttemptWrite,
@@ -20,16 +20,7 @@ import type {
 export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): ExecutorPort => {
   const count = ports.length
   const every = ports.map((port, number) => ({ port, number }))
-  const of = (run: string): ExecutorPort => {
-    const port = ports[shardOfId(run)]
-    if (!port)
-      throw new LeaseholdError(
-        'not_found',
-        `there is no run ${run}: its shard is ${shardOfId(run)}, of ${count} that are numbered from 0`,
-        { run },
-      )
-    return port
-  }
+  const of = (run: string): ExecutorPort => ofShard(ports, run)
 
   /** What each shard holds of a definition: its share of every limit. */
   const divided = (definition: Definition, number: number): Definition => ({
@@ -88,6 +79,8 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
           answers.push(answer)
         }
       } finally {
+        // where one fails nobody waits for the others, and a claim that went on would take runs for nobody
+        leave()
         signal?.removeEventListener('abort', leave)
       }
     }

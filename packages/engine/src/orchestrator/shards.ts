@@ -8,6 +8,7 @@ import type { Shard } from '../model/shard.ts'
 import {
   besideOf,
   marked,
+  ofShard,
   shardOfId,
   shardOfOwner,
   SHARDS_MAX,
@@ -20,6 +21,7 @@ import { runCounts, runList } from '../queries/run-list.ts'
 import { ask } from '../store/sql.ts'
 import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
 import type { RunFilter } from '../store/tables/views.ts'
+import { NO_FILTER } from '../store/tables/views.ts'
 import type { SetLimit } from '../transitions/set-limit.ts'
 import { setLimit } from '../transitions/set-limit.ts'
 import type { StartAnswer, StartItem } from '../transitions/start.ts'
@@ -43,18 +45,6 @@ export interface Shards
 }
 
 const NAME = 'shard'
-const ALL: RunFilter = {
-  statuses: [],
-  workflow: null,
-  owner: null,
-  queue: null,
-  label: null,
-  waitOn: null,
-  reason: null,
-  startedAfter: null,
-  startedBefore: null,
-  text: null,
-}
 
 /**
  * Joins open engines in their order. The first time each database keeps its number, how many there are, and which set it is of;
@@ -73,16 +63,7 @@ export const joinShards = async (
   const count = engines.length
   await settleIdentity(engines, first.ports.ids.next('own'))
 
-  const engineOf = (run: string): Engine => {
-    const engine = engines[shardOfId(run)]
-    if (!engine)
-      throw new LeaseholdError(
-        'not_found',
-        `there is no run ${run}: its shard is ${shardOfId(run)}, of ${count} that are numbered from 0`,
-        { run },
-      )
-    return engine
-  }
+  const engineOf = (run: string): Engine => ofShard(engines, run)
 
   /** Where a start goes, with the id that says so. */
   const placed = (item: StartItem): { item: StartItem; shard: number } | StartAnswer => {
@@ -210,7 +191,7 @@ const settleIdentity = async (engines: readonly Engine[], fresh: string): Promis
     const { said, empty } = await engine.read(function* (tx) {
       const [rows] = yield* ask(allMeta())
       const said = rows.find(({ name }) => name === NAME)?.value
-      const { runs } = yield* runList(tx, ALL, null, 1)
+      const { runs } = yield* runList(tx, NO_FILTER, null, 1)
       return { said, empty: runs.length === 0 }
     })
     kept.push(said)

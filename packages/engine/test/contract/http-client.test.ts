@@ -13,6 +13,7 @@ import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
 import { settled, testPorts } from '../support/ports.ts'
+import { registration } from '../support/store.ts'
 
 const opened: TestEngine[] = []
 afterEach(async () => {
@@ -265,17 +266,9 @@ test('RAIL-10 writes are grouped while a request is in flight, and a bad one har
 test('RAIL-11 an executor of another protocol is refused with a sentence that says what to upgrade', async () => {
   const { direct } = await world()
   const port = httpExecutorPort({ url, fetch: direct, ports })
-  const answer = await port.register({
-    protocol: PROTOCOL_VERSION + 1,
-    session: 'ses_1',
-    build: 'test',
-    host: 'h',
-    pid: 1,
-    queues: [],
-    labels: [],
-    capacity: 1,
-    definitions: [],
-  })
+  const answer = await port.register(
+    registration('ses_1', { protocol: PROTOCOL_VERSION + 1, capacity: 1, definitions: [] }),
+  )
   expect(answer).toMatchObject({ ok: false, code: 'incompatible_protocol' })
   expect(answer.ok || answer.message).toContain('upgrade the server')
 })
@@ -314,17 +307,7 @@ test('L9 a registration whose answer does not come is given up within 10 s, so t
       }),
   })
   const registering = silent
-    .register({
-      protocol: PROTOCOL_VERSION,
-      session: 'ses_1',
-      build: 'test',
-      host: 'here',
-      pid: 1,
-      queues: [],
-      labels: [],
-      capacity: 1,
-      definitions: [],
-    })
+    .register(registration('ses_1', { capacity: 1, definitions: [] }))
     .catch((error: Fault) => error.code)
   await advance(10_000)
   expect(await registering).toBe('peer_unreachable')

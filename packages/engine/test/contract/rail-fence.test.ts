@@ -20,7 +20,6 @@ import type {
   ExecutorPort,
   Told,
 } from '../../src/model/work.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import { makeSinks } from '../../src/orchestrator/sinks.ts'
 import type { executorRoutes } from '../../src/protocol/executor-routes.ts'
@@ -32,7 +31,7 @@ import type { Claimed } from '../../src/transitions/deliver.ts'
 import { claimDeliveries, recordDeliveries } from '../../src/transitions/deliver.ts'
 import { settled } from '../support/ports.ts'
 import type { Session, TestStore } from '../support/store.ts'
-import { definition, entry, only, openStore } from '../support/store.ts'
+import { entry, only, openStore, registration } from '../support/store.ts'
 import { wayInto, ways } from '../support/ways.ts'
 
 let t: TestStore
@@ -126,17 +125,7 @@ const driven: {
 } = {
   register: {
     drive: async ({ first, port }) => {
-      const { ok } = await port.register({
-        protocol: PROTOCOL_VERSION,
-        session: first.id,
-        build: 'test',
-        host: 'host',
-        pid: 1,
-        queues: [],
-        labels: [],
-        capacity: 10,
-        definitions: [definition('w')],
-      })
+      const { ok } = await port.register(registration(first.id))
       return { ok }
     },
     expect: { ok: true },

@@ -9,7 +9,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mintIds } from '../../src/kernel/ids.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { openOnPostgres } from '../../src/orchestrator/open-postgres.ts'
 import { openOnSqlite } from '../../src/orchestrator/open.ts'
@@ -23,7 +22,7 @@ import { virtualClock } from '../../src/testing/clock.ts'
 import { GROWING } from '../support/hot-path.ts'
 import { postgresUrl } from '../support/postgres.ts'
 import { NOW } from '../support/run.ts'
-import { definition } from '../support/store.ts'
+import { definition, registration } from '../support/store.ts'
 
 const url = postgresUrl()
 const all = migrations()
@@ -168,17 +167,12 @@ describe('RAIL-18 upgrades', () => {
         const { engine, remote } = opened
         const findings = await engine.read((tx) => audit(tx, engine.settings))
         expect(findings.filter(({ figure }) => figure > 0)).toEqual([])
-        await remote.register({
-          protocol: PROTOCOL_VERSION,
-          session: 'ses_new',
-          build: 'test',
-          host: 'host',
-          pid: 1,
-          queues: [],
-          labels: [],
-          capacity: 100,
-          definitions: [definition('q', { version: '2' })],
-        })
+        await remote.register(
+          registration('ses_new', {
+            capacity: 100,
+            definitions: [definition('q', { version: '2' })],
+          }),
+        )
         for (const loop of opened.loops.all) await loop.once()
         const claimed = await remote.claim({
           session: 'ses_new',

@@ -4,15 +4,15 @@ import { workflow } from '../../src/executor/workflow.ts'
 import type { StartCommand } from '../../src/model/start.ts'
 import { shardOfId, shardOfOwner } from '../../src/model/shard.ts'
 import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Shards } from '../../src/orchestrator/shards.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
+import { NO_FILTER } from '../../src/store/tables/views.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
 import { executorOn } from '../support/executor.ts'
 import { settled } from '../support/ports.ts'
 import { NOW } from '../support/run.ts'
 import type { TestStore } from '../support/store.ts'
-import { definition, openStore } from '../support/store.ts'
+import { definition, openStore, registration } from '../support/store.ts'
 
 const COUNT = 2
 
@@ -57,19 +57,7 @@ const join = async (settings = {}): Promise<Joined> => {
       if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
       return answer.id
     },
-    register: (session, more = {}) =>
-      shards.port.register({
-        protocol: PROTOCOL_VERSION,
-        session,
-        build: 'test',
-        host: 'host',
-        pid: 1,
-        queues: [],
-        labels: [],
-        capacity: 10,
-        definitions: [definition('w')],
-        ...more,
-      }),
+    register: (session, more = {}) => shards.port.register(registration(session, more)),
     async claim(session, claim, most = 10) {
       const answer = await shards.port.claim({ session, claim, most, except: [], waitMs: 0 })
       if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
@@ -348,23 +336,11 @@ test('RUN-18 the list of runs is one over all shards, page by page, newest first
   const runs: string[] = []
   for (const shard of [0, 1, 1, 0, 1, 0, 0])
     runs.push(await t.start('w', { owner: ownerOn(shard) }))
-  const filter = {
-    statuses: [],
-    workflow: null,
-    owner: null,
-    queue: null,
-    label: null,
-    waitOn: null,
-    reason: null,
-    startedAfter: null,
-    startedBefore: null,
-    text: null,
-  }
   for (const size of [1, 2, 3, 7, 50]) {
     const seen: string[] = []
     let cursor: string | null = null
     for (let i = 0; i < 20; i++) {
-      const page = await t.shards.listRuns(filter, cursor, size)
+      const page = await t.shards.listRuns(NO_FILTER, cursor, size)
       expect(page.runs.length).toBeLessThanOrEqual(size)
       seen.push(...page.runs.map(({ id }) => id))
       cursor = page.next

@@ -8,13 +8,13 @@ import type { Ports } from '../../src/kernel/ports.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
 import { systemTimers } from '../../src/kernel/timers.ts'
 import { defaults } from '../../src/model/settings.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import { openEngine } from '../../src/orchestrator/engine.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { started } from '../../src/orchestrator/open.ts'
 import { openPostgres, preparePostgres } from '../../src/store/postgres.ts'
 import type { TestSchema } from '../support/postgres.ts'
 import { postgresUrl, testSchema } from '../support/postgres.ts'
+import { registration } from '../support/store.ts'
 
 const url = postgresUrl() ?? ''
 const HOUR = 3_600_000
@@ -77,17 +77,7 @@ const open = async (): Promise<Opened> => {
   return opened
 }
 const register = (opened: Opened, session: string) =>
-  opened.remote.register({
-    protocol: PROTOCOL_VERSION,
-    session,
-    build: 'test',
-    host: 'host',
-    pid: 1,
-    queues: [],
-    labels: [],
-    capacity: 10,
-    definitions: [],
-  })
+  opened.remote.register(registration(session, { definitions: [] }))
 const renew = (opened: Opened, session: string) =>
   opened.remote.renew({ session, draining: false, status: null, letGo: [] })
 const sweep = (opened: Opened) =>

@@ -25,7 +25,6 @@ import type {
   RenewRequest,
   WriteAnswer,
 } from '../../src/model/work.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { openOnSqlite } from '../../src/orchestrator/open.ts'
@@ -34,6 +33,7 @@ import type { VirtualClock } from '../../src/testing/clock.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
 import type { RunView } from '../../src/testing/inspect.ts'
 import { inspect } from '../../src/testing/inspect.ts'
+import { registration } from './store.ts'
 
 export const LEASE_MS = 2_000
 export const SWEEP_MS = 500
@@ -195,17 +195,14 @@ export const openBench = async (options: BenchOptions = {}): Promise<Bench> => {
     async hand(workflows, { embedded = false, labels = [] } = {}) {
       const port = embedded ? opened.embedded : opened.remote
       const id = `ses_hand${++sessions}`
-      const answer = await port.register({
-        protocol: PROTOCOL_VERSION,
-        session: id,
-        build: 'test',
-        host: 'host',
-        pid: sessions,
-        queues: [],
-        labels,
-        capacity: 100,
-        definitions: workflows.map((each) => each.definition),
-      })
+      const answer = await port.register(
+        registration(id, {
+          pid: sessions,
+          labels,
+          capacity: 100,
+          definitions: workflows.map((each) => each.definition),
+        }),
+      )
       expect(answer.ok).toBe(true)
       let claims = 0
       const hand: Hand = {

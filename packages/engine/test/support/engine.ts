@@ -10,7 +10,6 @@ import type {
   ExecutorPort,
   WriteAnswer,
 } from '../../src/model/work.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
 import { openEngine } from '../../src/orchestrator/engine.ts'
 import { executorPort } from '../../src/orchestrator/executor-port.ts'
@@ -19,6 +18,7 @@ import { startLoops } from '../../src/orchestrator/upkeep.ts'
 import { migrateSqlite } from '../../src/store/migrate.ts'
 import type { SqliteStore } from '../../src/store/sqlite.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
+import { registration } from './store.ts'
 
 export interface TestEngine {
   readonly engine: Engine
@@ -87,17 +87,15 @@ export const hands = async (
   definitions: readonly Definition[],
   more: { readonly queues?: readonly string[]; readonly labels?: readonly string[] } = {},
 ): Promise<Hands> => {
-  const registered = await port.register({
-    protocol: PROTOCOL_VERSION,
-    session,
-    build: 'test',
-    host: 'here',
-    pid: 1,
-    queues: more.queues ?? [],
-    labels: more.labels ?? [],
-    capacity: 100,
-    definitions,
-  })
+  const registered = await port.register(
+    registration(session, {
+      host: 'here',
+      queues: more.queues ?? [],
+      labels: more.labels ?? [],
+      capacity: 100,
+      definitions,
+    }),
+  )
   if (!registered.ok) throw new Error(registered.message)
   let claims = 0
   return {

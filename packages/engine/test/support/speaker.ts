@@ -1,13 +1,12 @@
 // One end of a socket that says what a test gives it, word by word, and keeps all that it hears.
 import { sleep, systemTimers } from '../../src/kernel/timers.ts'
 import type { Timers } from '../../src/kernel/timers.ts'
-import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Handler } from '../../src/orchestrator/handler.ts'
 import type { FromServer } from '../../src/protocol/socket-messages.ts'
 import { fromServer } from '../../src/protocol/socket-messages.ts'
 import type { Wire } from './sockets.ts'
 import { socketPair } from './sockets.ts'
-import { definition } from './store.ts'
+import { definition, registration } from './store.ts'
 
 export interface Speaker {
   readonly wire: Wire
@@ -56,15 +55,9 @@ export const speaker = (handler: Handler, timers: Timers): Speaker => {
     register: (session, connection = 1, workflows = ['w']) =>
       made.ask('session:register', {
         connection,
-        protocol: PROTOCOL_VERSION,
-        session,
-        build: 'test',
-        host: 'host',
-        pid: 1,
-        queues: [],
-        labels: [],
-        capacity: 10,
-        definitions: workflows.map((name) => definition(name)),
+        ...registration(session, {
+          definitions: workflows.map((name) => definition(name)),
+        }),
       }),
     async next(type) {
       const found = await until(() =>

@@ -21,6 +21,7 @@ import type {
   RenewAnswer,
   RenewRequest,
   WriteAnswer,
+  RegisterRequest,
 } from '../../src/model/work.ts'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
@@ -87,6 +88,23 @@ export interface Session {
   closeSession(except?: readonly string[]): ReturnType<ExecutorPort['close']>
 }
 
+/** What a session says of itself: by default an executor of the workflow `w` with ten slots. */
+export const registration = (
+  session: string,
+  more: Partial<RegisterRequest> = {},
+): RegisterRequest => ({
+  protocol: PROTOCOL_VERSION,
+  session,
+  build: 'test',
+  host: 'host',
+  pid: 1,
+  queues: [],
+  labels: [],
+  capacity: 10,
+  definitions: [definition('w')],
+  ...more,
+})
+
 export const definition = (workflow: string, more: Partial<Definition> = {}): Definition => ({
   workflow,
   version: '1',
@@ -151,17 +169,14 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
   const session = async (given: SessionOptions = {}): Promise<Session> => {
     const id = given.id ?? ids.next('ses')
     const port = given.port ?? (given.embedded === true ? opened.embedded : opened.remote)
-    const answer = await port.register({
-      protocol: given.protocol ?? PROTOCOL_VERSION,
-      session: id,
-      build: 'test',
-      host: 'host',
-      pid: 1,
-      queues: given.queues ?? [],
-      labels: given.labels ?? [],
-      capacity: 10,
-      definitions: given.definitions ?? [definition('w')],
-    })
+    const answer = await port.register(
+      registration(id, {
+        protocol: given.protocol ?? PROTOCOL_VERSION,
+        queues: given.queues ?? [],
+        labels: given.labels ?? [],
+        definitions: given.definitions ?? [definition('w')],
+      }),
+    )
     const made: Session = {
       id,
       answer,
