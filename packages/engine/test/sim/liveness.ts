@@ -51,10 +51,8 @@ export class Liveness {
 
   look(): void {
     const now = this.#world.now
-    const { up, upSince, node } = this.#orchestrator
-    const upFor = up ? now - Math.max(upSince, node?.stalledUntil ?? 0) : 0
     // an engine that has just come up, or a world that has just healed, is given its ten seconds (L9)
-    if (upFor < 3_000 || now - this.#from < 3_000) return
+    if (this.#orchestrator.upFor < 3_000 || now - this.#from < 3_000) return
     const seen = new Set<string>()
     for (const id of this.#shadow.active) {
       const run = this.#shadow.runs.get(id)

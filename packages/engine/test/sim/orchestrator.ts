@@ -112,6 +112,11 @@ export class Orchestrator {
     return this.#net.server !== null && this.node?.alive === true
   }
 
+  /** Since how many milliseconds it has been there without standing still: what it has to do in time counts from there. */
+  get upFor(): number {
+    return this.up ? this.#world.now - Math.max(this.upSince, this.node?.stalledUntil ?? 0) : 0
+  }
+
   /** Starts the process; retries what the store refuses, as a supervisor would. */
   boot(): void {
     const node = this.#world.born('orchestrator', this.clock)

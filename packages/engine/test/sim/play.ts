@@ -414,7 +414,7 @@ const heal = async (
   const look = (): void => {
     if (over) return
     liveness.look()
-    if (orchestrator.up && world.now - orchestrator.upSince > 3_000)
+    if (orchestrator.upFor > 3_000)
       schedules.look(orchestrator.node?.ports.time.now() ?? 0)
     sinks.look()
     turn += 1
