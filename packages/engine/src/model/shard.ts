@@ -10,6 +10,32 @@ export interface Shard {
   readonly count: number
 }
 
+/** Of a database that is a store by itself. */
+export const ALONE: Shard = { number: 0, count: 1 }
+
+/** What a database keeps of itself once it was joined with others: which of how many it is, and of which set. */
+export interface Membership extends Shard {
+  readonly set: string
+}
+
+/** Null where it was never joined. */
+export const membershipOf = (said: string | undefined): Membership | null => {
+  const [, number, count, set] = /^(\d+) of (\d+) in (.+)$/.exec(said ?? '') ?? []
+  return set === undefined ? null : { number: Number(number), count: Number(count), set }
+}
+
+export const membershipText = ({ number, count, set }: Membership): string =>
+  `${number} of ${count} in ${set}`
+
+/** Why a database that keeps `kept` is not to be opened as `asked`; null where it may be. */
+export const notThisShard = (kept: Shard | null, asked: Shard): string | null => {
+  if (kept === null || (kept.number === asked.number && kept.count === asked.count)) return null
+  const all = `name all ${kept.count} databases, in the order in which they were joined`
+  return asked.count === 1
+    ? `this database is shard ${kept.number} of ${kept.count} and is not opened alone: its runs would be started twice, and those of other owners would be looked for in vain; ${all}`
+    : `this database is shard ${kept.number} of ${kept.count}; expected ${asked.number} of ${asked.count}: ${all}`
+}
+
 /** An id carries one to three digits at most. */
 export const SHARDS_MAX = 999
 

@@ -16,6 +16,8 @@ import type { Follow } from '../model/follow.ts'
 import { merge } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
+import type { Shard } from '../model/shard.ts'
+import { ALONE, membershipOf, notThisShard } from '../model/shard.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { WriteAnswer } from '../model/work.ts'
 import { refuse } from '../kernel/outcome.ts'
@@ -23,7 +25,7 @@ import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import type { Manner, Store } from '../store/store.ts'
 import { limitsByKey } from '../store/tables/limits.ts'
-import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
+import { allMeta, MEMBERSHIP, putMetaOnce } from '../store/tables/orders.ts'
 import { allDefinitions, allLanes } from '../store/tables/sessions.ts'
 import type { HandedOn } from '../transitions/admit.ts'
 import { handOn } from '../transitions/admit.ts'
@@ -64,6 +66,8 @@ export interface Engine {
   readonly lanes: Lanes
   readonly catalog: Catalog
   readonly generation: number
+  /** Which of several databases its store is; `ALONE` where it is the only one. */
+  readonly shard: Shard
   /** What the store's clock said when the engine was opened. */
   readonly opened: Reading
   readonly context: PlanContext
@@ -131,10 +135,20 @@ interface Options {
   readonly store: Store
   readonly ports: Ports
   readonly settings: Settings
+  /** Which of several databases that are joined as one store. Default: it is a store by itself. */
+  readonly shard?: Shard
 }
 
-/** Opens the engine on a migrated store: reads its definitions, lanes and keys. */
-export const openEngine = async ({ store: given, ports, settings }: Options): Promise<Engine> => {
+/**
+ * Opens the engine on a migrated store: reads its definitions, lanes and keys. Throws `invalid_config` where the store is another
+ * shard than `shard`, or is one and is opened alone.
+ */
+export const openEngine = async ({
+  store: given,
+  ports,
+  settings,
+  shard = ALONE,
+}: Options): Promise<Engine> => {
   const { store, refusal } = noted(given, ports.time)
   const passes = makePasses(ports.time, given.kind === 'sqlite')
   const hub = makeHub()
@@ -147,6 +161,12 @@ export const openEngine = async ({ store: given, ports, settings }: Options): Pr
   let followed: ((follow: Follow) => void) | null = null
   const early = ports.time.mono()
   const { facts, wall } = await store.run(function* (tx) {
+    const [kept] = yield* ask(allMeta())
+    const no = notThisShard(
+      membershipOf(kept.find(({ name }) => name === MEMBERSHIP)?.value),
+      shard,
+    )
+    if (no !== null) throw new LeaseholdError('invalid_config', no, { ...shard })
     yield* ask(
       putMetaOnce('input_key', ports.ids.next('own') + ports.ids.next('own')),
       putMetaOnce('generation', '1'),
@@ -218,6 +238,7 @@ export const openEngine = async ({ store: given, ports, settings }: Options): Pr
       return catalog
     },
     opened,
+    shard,
     generation: Number(facts.get('generation') ?? '1'),
     get context() {
       return {

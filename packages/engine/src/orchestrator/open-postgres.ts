@@ -5,6 +5,8 @@ import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Sink } from '../model/delivery.ts'
 import type { Settings } from '../model/settings.ts'
+import type { Shard } from '../model/shard.ts'
+import { ALONE } from '../model/shard.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import type { RenewAnswer, RenewRequest } from '../model/work.ts'
 import { openPostgres, preparePostgres } from '../store/postgres.ts'
@@ -33,6 +35,8 @@ export interface OpenPostgresOptions {
   readonly manualLoops?: boolean
   /** Where notices are sent. */
   readonly sinks?: readonly Sink[]
+  /** Which of several databases that are joined as one store. Default: it is a store by itself. */
+  readonly shard?: Shard
 }
 
 /** A database as configuration names it, as what opens it takes it. */
@@ -62,6 +66,7 @@ export const openOnPostgres = async ({
   clockOfPorts = false,
   manualLoops = false,
   sinks = [],
+  shard = ALONE,
   ...pool
 }: OpenPostgresOptions): Promise<Opened> => {
   const settings = settingsOf(given)
@@ -78,7 +83,7 @@ export const openOnPostgres = async ({
   })
   try {
     await preparePostgres(store)
-    const engine = await openEngine({ store, ports, settings })
+    const engine = await openEngine({ store, ports, settings, shard })
     const opened = started(engine, self, { manual: manualLoops, sinks })
     if (manualLoops) return opened
     const wakeups = startWakeups(engine, {

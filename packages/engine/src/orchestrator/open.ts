@@ -9,6 +9,8 @@ import type { Ports } from '../kernel/ports.ts'
 import type { Sink } from '../model/delivery.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
+import type { Shard } from '../model/shard.ts'
+import { ALONE } from '../model/shard.ts'
 import type { ExecutorPort } from '../model/work.ts'
 import { migrateSqlite } from '../store/migrate.ts'
 import type { Ownership } from '../store/owner.ts'
@@ -37,6 +39,8 @@ export interface OpenOptions {
   readonly manualLoops?: boolean
   /** Where notices are sent. */
   readonly sinks?: readonly Sink[]
+  /** Which of several databases that are joined as one store. Default: it is a store by itself. */
+  readonly shard?: Shard
   readonly files?: Files
   /** Hears that a file of the store was moved, replaced or deleted: all work is refused then. Default: it is logged. */
   readonly onLost?: (fault: Fault) => void
@@ -73,6 +77,7 @@ export const openOnSqlite = async ({
   synchronous,
   manualLoops = false,
   sinks = [],
+  shard = ALONE,
   files = systemFiles,
   onLost = (error) => ports.log.error('store.moved', { error }),
 }: OpenOptions): Promise<OpenedFile> => {
@@ -93,7 +98,7 @@ export const openOnSqlite = async ({
         onLost,
       })
       const store = whileStanding(bare, stands)
-      const engine = await openEngine({ store, ports, settings })
+      const engine = await openEngine({ store, ports, settings, shard })
       const taken = await store.run((tx) =>
         takeOverFile(
           tx,

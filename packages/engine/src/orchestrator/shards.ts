@@ -4,10 +4,12 @@
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
-import type { Shard } from '../model/shard.ts'
+import type { Membership, Shard } from '../model/shard.ts'
 import {
   besideOf,
   marked,
+  membershipOf,
+  membershipText,
   ofShard,
   shardOfId,
   shardOfOwner,
@@ -19,7 +21,7 @@ import type { ExecutorPort } from '../model/work.ts'
 import type { RunPage, StatusCount } from '../queries/run-list.ts'
 import { runCounts, runList } from '../queries/run-list.ts'
 import { ask } from '../store/sql.ts'
-import { allMeta, putMetaOnce } from '../store/tables/orders.ts'
+import { allMeta, MEMBERSHIP, putMetaOnce } from '../store/tables/orders.ts'
 import type { RunFilter } from '../store/tables/views.ts'
 import { NO_FILTER } from '../store/tables/views.ts'
 import type { SetLimit } from '../transitions/set-limit.ts'
@@ -44,11 +46,9 @@ export interface Shards
   countRuns(): Promise<readonly StatusCount[]>
 }
 
-const NAME = 'shard'
-
 /**
- * Joins open engines in their order. The first time each database keeps its number, how many there are, and which set it is of;
- * throws `invalid_config` where one says otherwise, or has runs and belongs to no set.
+ * Joins engines that were opened as shards, in their order. The first time each database keeps its number, how many there are, and
+ * which set it is of; throws `invalid_config` where one is of another set, or has runs and is of none.
  */
 export const joinShards = async (
   opened: readonly Pick<Opened, 'engine' | 'remote'>[],
@@ -182,20 +182,27 @@ export const joinShards = async (
   }
 }
 
-/** Keeps in each database which shard it is of which set, and compares it where it is kept already. */
+/** Keeps in each database which shard it is of which set, and compares the sets where they are kept already. */
 const settleIdentity = async (engines: readonly Engine[], fresh: string): Promise<void> => {
   const count = engines.length
   let set: string | null = null
-  const kept: (string | undefined)[] = []
+  const kept: (Membership | null)[] = []
   for (const [number, engine] of engines.entries()) {
-    const { said, empty } = await engine.read(function* (tx) {
+    const { shard } = engine
+    if (shard.number !== number || shard.count !== count)
+      throw wrong(
+        number,
+        `was opened as shard ${shard.number} of ${shard.count}; expected ${number} of ${count}`,
+        { number, count },
+      )
+    const { member, empty } = await engine.read(function* (tx) {
       const [rows] = yield* ask(allMeta())
-      const said = rows.find(({ name }) => name === NAME)?.value
+      const member = membershipOf(rows.find(({ name }) => name === MEMBERSHIP)?.value)
       const { runs } = yield* runList(tx, NO_FILTER, null, 1)
-      return { said, empty: runs.length === 0 }
+      return { member, empty: runs.length === 0 }
     })
-    kept.push(said)
-    if (said === undefined) {
+    kept.push(member)
+    if (member === null) {
       if (!empty && count > 1)
         throw wrong(
           number,
@@ -204,26 +211,19 @@ const settleIdentity = async (engines: readonly Engine[], fresh: string): Promis
         )
       continue
     }
-    const [, its, of, name] = /^(\d+) of (\d+) in (.+)$/.exec(said) ?? []
-    if (Number(its) !== number || Number(of) !== count)
-      throw wrong(
-        number,
-        `is shard ${its} of ${of}; expected ${number} of ${count}. Name all ${of} databases in the order in which they were joined`,
-        { number, count, found: said },
-      )
-    if (set !== null && name !== set)
+    if (set !== null && member.set !== set)
       throw wrong(number, 'is of another set than those before it; name the databases of one set', {
         number,
         count,
-        found: said,
+        found: member.set,
       })
-    set = name ?? null
+    set = member.set
   }
   for (const [number, engine] of engines.entries()) {
-    const value = `${number} of ${count} in ${set ?? fresh}`
-    if (kept[number] === undefined)
+    const value = membershipText({ number, count, set: set ?? fresh })
+    if (kept[number] === null)
       await engine.store.run(function* () {
-        yield* ask(putMetaOnce(NAME, value))
+        yield* ask(putMetaOnce(MEMBERSHIP, value))
       })
   }
 }

@@ -2,8 +2,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { workflow } from '../../src/executor/workflow.ts'
 import type { StartCommand } from '../../src/model/start.ts'
+import type { Shard } from '../../src/model/shard.ts'
 import { shardOfId, shardOfOwner } from '../../src/model/shard.ts'
 import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
+import type { Engine } from '../../src/orchestrator/engine.ts'
+import { openEngine } from '../../src/orchestrator/engine.ts'
 import type { Shards } from '../../src/orchestrator/shards.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
 import { NO_FILTER } from '../../src/store/tables/views.ts'
@@ -36,11 +39,11 @@ const ownerOn = (shard: number, nth = 0): string => {
   return found
 }
 
-const join = async (settings = {}): Promise<Joined> => {
-  const clock = virtualClock(NOW)
+const join = async (at = NOW): Promise<Joined> => {
+  const clock = virtualClock(at)
   const stores: TestStore[] = []
   for (let i = 0; i < COUNT; i++) {
-    const store = await openStore({ clock, settings })
+    const store = await openStore({ clock, shard: { number: i, count: COUNT } })
     stores.push(store)
     onTestFinished(() => store.close())
   }
@@ -350,23 +353,56 @@ test('RUN-18 the list of runs is one over all shards, page by page, newest first
   }
 })
 
-test('RUN-18 databases that are not those that were joined, or not in their order, are refused', async () => {
+test('RUN-18 a database that is a shard is not opened alone, nor in the place of another, nor as one of another number', async () => {
   const t = await join()
-  const opened = t.stores.map(({ opened }) => opened)
-  await joinShards(opened)
-  const refused = async (list: typeof opened, says: RegExp): Promise<void> => {
-    await expect(joinShards(list)).rejects.toMatchObject({
+  const { settings, ports } = (t.stores[0] as TestStore).engine
+  const openAs = (place: number, shard?: Shard): Promise<Engine> =>
+    openEngine({
+      store: (t.stores[place] as TestStore).engine.store,
+      ports,
+      settings,
+      ...(shard ? { shard } : {}),
+    })
+  const refused = (opening: Promise<unknown>, says: RegExp): Promise<void> =>
+    expect(opening).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringMatching(says) as string,
+    })
+  await refused(openAs(0), /is shard 0 of 2 and is not opened alone.*name all 2 databases/)
+  await refused(openAs(1), /is shard 1 of 2 and is not opened alone/)
+  // swapped
+  await refused(openAs(0, { number: 1, count: 2 }), /is shard 0 of 2; expected 1 of 2/)
+  await refused(openAs(1, { number: 0, count: 2 }), /is shard 1 of 2; expected 0 of 2/)
+  // one more, and one fewer
+  await refused(openAs(1, { number: 1, count: 3 }), /is shard 1 of 2; expected 1 of 3/)
+  const again = await Promise.all([0, 1].map((number) => openAs(number, { number, count: 2 })))
+  const opened = again.map((engine, i) => ({ engine, remote: t.stores[i]?.opened.remote as never }))
+  const shards = await joinShards(opened)
+  expect(await shards.countRuns()).toBeDefined()
+  await refused(joinShards([...opened].reverse()), /was opened as shard 1 of 2; expected 0 of 2/)
+})
+
+test('RUN-18 databases of two sets, and one that has runs already, are not joined', async () => {
+  const [one, two] = [await join(), await join(NOW + 1)]
+  const refused = async (
+    stores: readonly (TestStore | undefined)[],
+    says: RegExp,
+  ): Promise<void> => {
+    await expect(
+      joinShards(stores.map((store) => (store as TestStore).opened)),
+    ).rejects.toMatchObject({
       code: 'invalid_config',
       message: expect.stringMatching(says) as string,
     })
   }
-  await refused([...opened].reverse(), /is shard 1 of 2; expected 0 of 2/)
-  await refused(opened.slice(0, 1), /is shard 0 of 2; expected 0 of 1/)
   await refused([], /expected 1 to 999/)
+  await refused([one.stores[0], two.stores[1]], /place 1 is of another set/)
   // one that has runs of its own
-  const [own, fresh] = [await openStore(), await openStore()]
-  for (const store of [own, fresh]) onTestFinished(() => store.close())
-  await own.session()
-  await own.start('w')
-  await refused([own.opened, fresh.opened], /has runs and is of no set/)
+  const [own, fresh] = await Promise.all(
+    [0, 1].map((number) => openStore({ shard: { number, count: COUNT } })),
+  )
+  for (const store of [own, fresh]) onTestFinished(() => store?.close())
+  await own?.session()
+  await own?.start('w')
+  await refused([own, fresh], /has runs and is of no set/)
 })

@@ -8,6 +8,7 @@ import { seededRandom } from '../../src/kernel/random.ts'
 import type { Definition } from '../../src/model/definition.ts'
 import type { Sink } from '../../src/model/delivery.ts'
 import type { Settings } from '../../src/model/settings.ts'
+import type { Shard } from '../../src/model/shard.ts'
 import type { StartCommand } from '../../src/model/start.ts'
 import type {
   AttemptWrite,
@@ -142,6 +143,8 @@ interface StoreOptions {
   readonly sinks?: readonly Sink[]
   /** In place of the store of this project's tests. */
   readonly on?: 'sqlite'
+  /** Which of several databases that are joined as one store. */
+  readonly shard?: Shard
 }
 
 export const openStore = async (options: StoreOptions = {}): Promise<TestStore> => {
@@ -250,6 +253,7 @@ const database = async ({
   ports,
   on,
   sinks = [],
+  shard,
 }: StoreOptions & { readonly ports: Ports }): Promise<Database> => {
   const given = on === 'sqlite' ? null : postgresUrl()
   if (given !== null) {
@@ -262,6 +266,7 @@ const database = async ({
       clockOfPorts: true,
       manualLoops: true,
       sinks,
+      ...(shard ? { shard } : {}),
     })
     return {
       opened,
@@ -279,6 +284,7 @@ const database = async ({
     manualLoops: true,
     settings,
     sinks,
+    ...(shard ? { shard } : {}),
   })
   const { db } = opened.engine.store as SqliteStore
   const prepared = new Map<string, ReturnType<typeof db.prepare>>()

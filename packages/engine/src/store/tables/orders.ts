@@ -201,6 +201,9 @@ const forget = sql<{ id: string }>(
 export const forgetCommands = (olderMs: number): Statement<{ id: string }> =>
   statement(forget, olderMs)
 
+/** The fact of a store that says which of several databases it is. */
+export const MEMBERSHIP = 'shard'
+
 const meta = sql<{ name: string; value: string }>('meta.all', 'select m.name, m.value from meta m')
 export const allMeta = (): Statement<{ name: string; value: string }> => statement(meta)
 
