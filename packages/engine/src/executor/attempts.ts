@@ -6,7 +6,7 @@ import { launchCheck } from '../model/launch.ts'
 import type { ClaimedRun } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { Core, Drive, Session, Work } from './core.ts'
-import { workflowsOf } from './core.ts'
+import { isFenced, workflowsOf } from './core.ts'
 import type { Left } from './driver.ts'
 import type { Prepared } from './preparing.ts'
 import { needsPreparation, NOTHING, prepare } from './preparing.ts'
@@ -140,7 +140,7 @@ const begin = (core: Core, taken: Taken): void => {
 const launch = (core: Core, { of, job, work, storeOffset }: Taken, { context }: Prepared): void => {
   const { driver, claimed } = work
   const verdict = launchCheck(job, {
-    holder: !of.over && !of.fenced && !driver.ending,
+    holder: !of.over && !isFenced(of, claimed.run) && !driver.ending,
     context,
     now: core.options.ports.time.mono() + storeOffset,
     deadline: claimed.deadline,

@@ -1,6 +1,7 @@
 // What the parts of one executor share: its coordinator, which owns jobs, slots and markers, and where it is in its life.
 import type { Coordinator } from '../model/coordinator.ts'
 import type { Job } from '../model/job.ts'
+import { shardOfId } from '../model/shard.ts'
 import type { ClaimedRun, LetGo, RegisterOk } from '../model/work.ts'
 import type { AnyWorkflow } from './context.ts'
 import type { Driver, Returned } from './driver.ts'
@@ -54,6 +55,10 @@ export interface Session {
   readonly renewals: Renewals
   readonly unlisten: () => void
   lastSent: Sent
+  /** Of several databases, those that the last renewal did not reach, with the last one that did. */
+  readonly behind: Map<number, Sent>
+  /** Those whose runs were let go for it, until they have been handed back. */
+  readonly apart: Set<number>
   lastRenewalAt: number | null
   claimNo: number
   /** The highest claim whose answer has come. */
@@ -94,6 +99,12 @@ export interface Core {
 
 export const driversOf = (core: Core): Driver[] =>
   [...core.coordinator.jobs].flatMap(({ work }) => (work ? [work.driver] : []))
+
+/** Whether the lease of a run can no longer be trusted: of all, or of those of its shard until a renewal reaches it again. */
+export const isFenced = (of: Session, run: string): boolean => {
+  const shard = shardOfId(run)
+  return of.fenced || (of.apart.has(shard) && of.behind.has(shard))
+}
 
 /** Runs that this executor still holds, for renewals and for letting go. */
 export const heldBy = (core: Core): { run: string; attempt: number }[] =>

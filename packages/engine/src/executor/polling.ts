@@ -6,7 +6,7 @@ import type { Room } from '../model/coordinator.ts'
 import type { ClaimAnswer } from '../model/work.ts'
 import { take } from './attempts.ts'
 import type { Core, Session } from './core.ts'
-import { FIRST_RETRY_MS, LAST_RETRY_MS, workflowsOf } from './core.ts'
+import { FIRST_RETRY_MS, isFenced, LAST_RETRY_MS, workflowsOf } from './core.ts'
 import { loseSession } from './session.ts'
 import { handBack } from './wire.ts'
 
@@ -92,7 +92,7 @@ const taken = (
 ): void => {
   const offset = answer.now - core.options.ports.time.mono()
   for (const run of answer.runs) {
-    if (of.over || of !== core.session || of.fenced)
+    if (of.over || of !== core.session || isFenced(of, run.run))
       of.letGo.push({ run: run.run, attempt: run.attempt, reason: 'lease_lost' })
     else if (core.state !== 'running') void handBack(core, of, run, 'shutdown')
     else take(core, of, room, run, offset)

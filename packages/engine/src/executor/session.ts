@@ -5,6 +5,7 @@ import type { ErrorCode } from '../kernel/codes.ts'
 import { errorOf, LeaseholdError } from '../kernel/errors.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
+import { shardOfId } from '../model/shard.ts'
 import type { RenewAnswer, RenewRequest, Told } from '../model/work.ts'
 import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
 import { clearMarkers } from './clean-up.ts'
@@ -61,6 +62,8 @@ export const register = async (core: Core): Promise<Session> => {
       },
     ),
     lastSent: sent,
+    behind: new Map(),
+    apart: new Set(),
     lastRenewalAt: null,
     claimNo: 0,
     received: 0,
@@ -111,19 +114,31 @@ const renewed = (
     return
   }
   const pending = new Set(answer.pending.map(({ run, attempt }) => `${run}#${attempt}`))
+  const unreached = new Set(answer.unreached)
+  for (const shard of of.behind.keys()) if (!unreached.has(shard)) of.behind.delete(shard)
+  for (const shard of unreached) of.behind.set(shard, of.behind.get(shard) ?? of.lastSent)
   of.lastSent = sent
   of.lastRenewalAt = time.now()
   of.letGo = of.letGo.filter(
-    (each) => !request.letGo.includes(each) || pending.has(`${each.run}#${each.attempt}`),
+    (each) =>
+      !request.letGo.includes(each) ||
+      unreached.has(shardOfId(each.run)) ||
+      pending.has(`${each.run}#${each.attempt}`),
   )
   of.wantsList = answer.wantsList
   if (answer.wantsList) of.renewals.soon()
   for (const told of answer.told) pass(core, told)
+  const waiting = new Set(of.letGo.map(({ run }) => shardOfId(run)))
+  for (const shard of of.apart)
+    if (!unreached.has(shard) && !waiting.has(shard)) {
+      of.apart.delete(shard)
+      log.info('session.trusted_again', { session: of.id, shard })
+    }
   if (of.fenced && of.letGo.length === 0) {
     of.fenced = false
     log.info('session.trusted_again', { session: of.id })
     core.wakePoll?.()
-  } else if (of.fenced)
+  } else if (of.fenced || [...of.apart].some((shard) => !unreached.has(shard)))
     // what was listed is applied after the answer: ask again when it may have been
     timers.after(FIRST_RETRY_MS, () => of.renewals.soon())
 }
@@ -161,40 +176,56 @@ export const loseSession = async (core: Core, of: Session, why: string): Promise
 
 const isRunning = (core: Core): boolean => core.state === 'running'
 
-/** Stop trusting a lease before anyone else can be given its runs (RUN-08). */
 /**
- * Lets go of everything when the lease can no longer be trusted. A main loop that was busy for long finds its timers due before the
- * messages of the thread that has renewed meanwhile: what is overdue is looked at again (`again`) a turn later.
+ * Stops trusting a lease before anyone else can be given its runs (RUN-08): lets go of everything, or of what is on the shards that
+ * renewals do not reach. A main loop that was busy for long finds its timers due before the messages of the thread that has renewed
+ * meanwhile: what is overdue is looked at again (`again`) a turn later.
  */
 export const watchLease = (core: Core, again = false): void => {
-  const { coordinator, options, session: of } = core
-  const { log, time, timers } = options.ports
-  if (
-    of &&
-    !of.over &&
-    !of.answer.embedded &&
-    !of.fenced &&
-    elapsedSince(of.lastSent, time) >= 0.8 * of.answer.leaseMs
-  ) {
-    if (!again) {
+  const { options, session: of } = core
+  const { time, timers } = options.ports
+  if (of && !of.over && !of.answer.embedded && !of.fenced) {
+    const overdue = (sent: Sent): boolean => elapsedSince(sent, time) >= 0.8 * of.answer.leaseMs
+    const all = overdue(of.lastSent)
+    const shards = [...of.behind].flatMap(([shard, sent]) =>
+      !of.apart.has(shard) && overdue(sent) ? [shard] : [],
+    )
+    if ((all || shards.length > 0) && !again) {
       core.cancelFence = timers.after(0, () => watchLease(core, true))
       return
     }
-    of.fenced = true
-    const { leaseMs } = of.answer
-    log.warn('session.fenced', { session: of.id, leaseMs, held: heldBy(core).length })
-    for (const { left, run, attempt, work } of coordinator.jobs) {
-      if (left) continue
-      of.letGo.push({ run, attempt, reason: 'lease_lost' })
-      work?.driver.stop('lease_lost', 'the lease could not be renewed in time')
-      work?.driver.drop('lease_lost')
-    }
-    of.renewals.soon()
+    if (all) {
+      of.fenced = true
+      letGoOf(core, of, null)
+    } else
+      for (const shard of shards) {
+        of.apart.add(shard)
+        letGoOf(core, of, shard)
+      }
   }
   if (core.state === 'running' || core.state === 'draining')
     core.cancelFence = timers.after(Math.max(50, (of?.answer.leaseMs ?? 30_000) / 20), () =>
       watchLease(core),
     )
+}
+
+/** Drops what is held of this shard, or of all, and lists it to be handed back. */
+const letGoOf = (core: Core, of: Session, shard: number | null): void => {
+  const jobs = [...core.coordinator.jobs].filter(
+    ({ left, run }) => !left && (shard === null || shardOfId(run) === shard),
+  )
+  core.options.ports.log.warn('session.fenced', {
+    session: of.id,
+    leaseMs: of.answer.leaseMs,
+    held: jobs.length,
+    ...(shard === null ? {} : { shard }),
+  })
+  for (const { run, attempt, work } of jobs) {
+    of.letGo.push({ run, attempt, reason: 'lease_lost' })
+    work?.driver.stop('lease_lost', 'the lease could not be renewed in time')
+    work?.driver.drop('lease_lost')
+  }
+  of.renewals.soon()
 }
 
 /** Refusals of a registration that another try may not meet. */

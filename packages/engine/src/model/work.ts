@@ -248,6 +248,8 @@ export interface RenewOk {
   readonly pending: readonly { readonly run: string; readonly attempt: number }[]
   /** An earlier digest differed: send the list with the next renewal. */
   readonly wantsList: boolean
+  /** Of several databases, those by number that did not answer: leases of runs there were not renewed. */
+  readonly unreached?: readonly number[]
 }
 export type RenewAnswer = RenewOk | Refusal
 

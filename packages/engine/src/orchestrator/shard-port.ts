@@ -1,6 +1,7 @@
 // Several shards as executors see them: one session of the same name on each. Claims go round, what concerns a run goes to
-// its shard, and a lease is only as long as the shortest of them.
+// its shard, and a lease is only as long as the shortest of those that answer.
 import { LeaseholdError } from '../kernel/errors.ts'
+import type { Ports } from '../kernel/ports.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { ofShard, shardOfId, shareOf, tooSmall } from '../model/shard.ts'
@@ -15,12 +16,33 @@ import type {
   RenewOk,
   RenewRequest,
 } from '../model/work.ts'
+import { all, atShard, isAway, makeAway } from './shard-faults.ts'
 
-/** The ports of all shards in their order, as one. `pollMs` is how long a claim waits where it cannot wait on all of them. */
-export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): ExecutorPort => {
+export interface ShardedPortOptions extends Pick<Ports, 'time' | 'timers'> {
+  /** How long a claim waits where it cannot wait on all shards. */
+  readonly pollMs: number
+  /** A shard that has not answered a claim or a renewal for so long is left out of it. */
+  readonly patienceMs: number
+}
+
+/**
+ * The ports of all shards in their order, as one. A shard that does not answer costs the others nothing: claims go past
+ * it, and a renewal names it as not reached.
+ */
+export const shardedPort = (
+  ports: readonly ExecutorPort[],
+  { pollMs, patienceMs, ...clock }: ShardedPortOptions,
+): ExecutorPort => {
   const count = ports.length
   const every = ports.map((port, number) => ({ port, number }))
-  const of = (run: string): ExecutorPort => ofShard(ports, run)
+  const of = <T>(run: string, work: (port: ExecutorPort) => Promise<T>): Promise<T> => {
+    const port = ofShard(ports, run)
+    return atShard(shardOfId(run), count, () => work(port))
+  }
+  let why: unknown = null
+  const away = makeAway(clock, patienceMs, (error) => {
+    why = error
+  })
 
   /** What each shard holds of a definition: its share of every limit. */
   const divided = (definition: Definition, number: number): Definition => ({
@@ -33,16 +55,23 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
 
   /**
    * Each shard is asked at most twice for one claim: at once, and then waiting. The two have numbers of their own there, so
-   * that a second copy of either is answered with the first's runs.
+   * that a second copy of either is answered with the first's runs. What one has given without being heard it takes back once
+   * the session shows what it holds.
    */
   const claim = async (request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> => {
-    const order = every.map((_each, i) => every[(i + request.claim) % count] as (typeof every)[0])
+    const round = every.map((_each, i) => every[(i + request.claim) % count] as (typeof every)[0])
+    const near = round.filter(({ number }) => !away.has(number))
+    const order = near.length > 0 ? near : round
     const answers: ClaimOk[] = []
+    const reached: typeof order = []
     let left = request.most
-    for (const { port } of order) {
+    for (const each of order) {
       if (left <= 0) break
       const now = { ...request, claim: request.claim * 2, most: left, waitMs: 0 }
-      const answer = await port.claim(now, signal)
+      const come = await away.asked(each.number, each.port.claim(now, signal))
+      if (come === null) continue
+      reached.push(each)
+      const { answer } = come
       if (!answer.ok) {
         // a copy of one that found nothing at once, and waited: what it got is looked up there
         if (answer.code === 'claim_superseded' && answer.detail['claim'] === now.claim + 1) continue
@@ -51,30 +80,38 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
       answers.push(answer)
       left -= answer.runs.length
     }
+    if (reached.length === 0 && left > 0) throw why
     if (left === request.most && request.waitMs > 0 && left > 0) {
-      const asked = order.slice(0, Math.min(left, count))
+      const asked = reached.slice(0, Math.min(left, count))
       const found = new AbortController()
       const leave = (): void => found.abort()
       signal?.addEventListener('abort', leave, { once: true })
       if (signal?.aborted === true) leave()
       try {
         const waited = await Promise.all(
-          asked.map(async ({ port }, number) => {
-            const answer = await port.claim(
-              {
-                ...request,
-                claim: request.claim * 2 + 1,
-                most: shareOf(left, { number, count: asked.length }) ?? left,
-                // the next claim begins at another shard
-                waitMs: asked.length < count ? Math.min(request.waitMs, pollMs) : request.waitMs,
-              },
-              found.signal,
-            )
-            if (!answer.ok || answer.runs.length > 0) leave()
-            return answer
+          asked.map(async ({ port }, i) => {
+            try {
+              const answer = await port.claim(
+                {
+                  ...request,
+                  claim: request.claim * 2 + 1,
+                  most: shareOf(left, { number: i, count: asked.length }) ?? left,
+                  // the next claim begins at another shard, and looks for those that were away
+                  waitMs: asked.length < count ? Math.min(request.waitMs, pollMs) : request.waitMs,
+                },
+                found.signal,
+              )
+              if (!answer.ok || answer.runs.length > 0) leave()
+              return answer
+            } catch (error) {
+              // found again by the next claim, which asks all at once first
+              if (!isAway(error)) throw error
+              return null
+            }
           }),
         )
         for (const answer of waited) {
+          if (answer === null) continue
           if (!answer.ok) return answer
           answers.push(answer)
         }
@@ -113,14 +150,14 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
 
     claim,
 
-    journal: async (session, run, after) => of(run).journal(session, run, after),
+    journal: async (session, run, after) => of(run, (port) => port.journal(session, run, after)),
 
     async write(session, write) {
-      return strangers(write) ?? (await of(write.run).write(session, write))
+      return strangers(write) ?? (await of(write.run, (port) => port.write(session, write)))
     },
 
     /**
-     * Renewed is what is renewed everywhere. A digest is over the runs of all shards, which no shard can compare with its own:
+     * Renewed is what is renewed on each that answers; others are named, and the executor counts their leases by itself. A digest is over the runs of all shards, which no shard can compare with its own:
      * the list is asked for instead, and each is shown its part.
      */
     async renew(request) {
@@ -137,12 +174,19 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
             : {}),
         }
       })
-      const answers = await all(ports.map((port, i) => port.renew(parts[i] as RenewRequest)))
+      const answers = await all(
+        every.map(({ port, number }) =>
+          away.asked(number, port.renew(parts[number] as RenewRequest)),
+        ),
+      )
       const good: RenewOk[] = []
-      for (const answer of answers) {
-        if (!answer.ok) return answer
-        good.push(answer)
+      const unreached: number[] = []
+      for (const [number, come] of answers.entries()) {
+        if (come === null) unreached.push(number)
+        else if (!come.answer.ok) return come.answer
+        else good.push(come.answer)
       }
+      if (good.length === 0) throw why
       return {
         ok: true,
         ...shortest(good),
@@ -150,6 +194,7 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
         pending: good.flatMap(({ pending }) => pending),
         wantsList:
           (held !== undefined && 'digest' in held) || good.some(({ wantsList }) => wantsList),
+        ...(unreached.length > 0 ? { unreached } : {}),
       }
     },
 
@@ -169,11 +214,14 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
     },
 
     async logs(session, parts) {
+      const answers = await all(
+        every.flatMap(({ port, number }) => {
+          const here = parts.filter(({ run }) => shardOfId(run) === number)
+          return here.length === 0 ? [] : [port.logs(session, here)]
+        }),
+      )
       let kept = 0
-      for (const { port, number } of every) {
-        const here = parts.filter(({ run }) => shardOfId(run) === number)
-        if (here.length === 0) continue
-        const answer = await port.logs(session, here)
+      for (const answer of answers) {
         if (!answer.ok) return answer
         kept += answer.kept
       }
@@ -187,15 +235,6 @@ export const shardedPort = (ports: readonly ExecutorPort[], pollMs: number): Exe
       }
     },
   }
-}
-
-/** Every one is waited for, also where one fails: the others have been done by then. */
-const all = async <T>(asked: readonly Promise<T>[]): Promise<T[]> => {
-  const done = await Promise.allSettled(asked)
-  return done.map((each) => {
-    if (each.status === 'rejected') throw each.reason
-    return each.value
-  })
 }
 
 /** The lease that is over first. Clocks of shards differ: what is left of each counts, from the first one's instant. */

@@ -24,11 +24,13 @@ import { ask } from '../store/sql.ts'
 import { allMeta, MEMBERSHIP, putMetaOnce } from '../store/tables/orders.ts'
 import type { RunFilter } from '../store/tables/views.ts'
 import { NO_FILTER } from '../store/tables/views.ts'
+import type { DecideAnswer } from '../transitions/decide.ts'
 import type { SetLimit } from '../transitions/set-limit.ts'
 import { setLimit } from '../transitions/set-limit.ts'
 import type { StartAnswer, StartItem } from '../transitions/start.ts'
 import type { Engine } from './engine.ts'
 import type { Opened } from './open.ts'
+import { all, atShard, isAway } from './shard-faults.ts'
 import { shardedPort } from './shard-port.ts'
 
 type OfRun = Pick<Engine, 'pause' | 'resume' | 'reversion' | 'takeFrom'>
@@ -46,12 +48,17 @@ export interface Shards
   countRuns(): Promise<readonly StatusCount[]>
 }
 
+/** Executors ask again after a second by themselves. */
+const PATIENCE_MS = 1_000
+
 /**
  * Joins engines that were opened as shards, in their order. The first time each database keeps its number, how many there are, and
  * which set it is of; throws `invalid_config` where one is of another set, or has runs and is of none.
+ * A shard that has not answered a claim or a renewal for `patienceMs` (default 1 s) is left out of it.
  */
 export const joinShards = async (
   opened: readonly Pick<Opened, 'engine' | 'remote'>[],
+  { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
 ): Promise<Shards> => {
   const engines = opened.map(({ engine }) => engine)
   const [first] = engines
@@ -64,6 +71,16 @@ export const joinShards = async (
   await settleIdentity(engines, first.ports.ids.next('own'))
 
   const engineOf = (run: string): Engine => ofShard(engines, run)
+  /** Asks the shard of a run. */
+  const ofRun = async <T>(run: string, work: (engine: Engine) => Promise<T>): Promise<T> => {
+    const engine = engineOf(run)
+    return atShard(shardOfId(run), count, () => work(engine))
+  }
+  const at = <T>(shard: number, work: (engine: Engine) => Promise<T>): Promise<T> =>
+    atShard(shard, count, () => work(engines[shard] as Engine))
+  /** All are asked, also where one does not answer; then its fault is thrown. */
+  const ofEach = async <T>(work: (engine: Engine, number: number) => Promise<T>): Promise<T[]> =>
+    all(engines.map((_engine, number) => at(number, (engine) => work(engine, number))))
 
   /** Where a start goes, with the id that says so. */
   const placed = (item: StartItem): { item: StartItem; shard: number } | StartAnswer => {
@@ -87,53 +104,62 @@ export const joinShards = async (
       if ('ok' in place) answers[at] = place
       else parts[place.shard]?.push({ item: place.item, at })
     })
-    await Promise.all(
-      parts.map(async (part, shard) => {
-        if (part.length === 0) return
-        const done = await (engines[shard] as Engine).startMany(part.map(({ item }) => item))
-        part.forEach(({ at }, i) => {
-          answers[at] = done[i] as StartAnswer
-        })
-      }),
-    )
+    await ofEach(async (engine, shard) => {
+      const part = parts[shard] ?? []
+      if (part.length === 0) return
+      const done = await engine.startMany(part.map(({ item }) => item))
+      part.forEach((each, i) => {
+        answers[each.at] = done[i] as StartAnswer
+      })
+    })
     return answers
   }
 
   return {
     port: shardedPort(
       opened.map(({ remote }) => remote),
-      first.settings.pollMs,
+      { ...first.ports, pollMs: first.settings.pollMs, patienceMs },
     ),
     engineOf,
     async start(given) {
       const place = placed(given)
       if ('ok' in place) return place
-      return (engines[place.shard] as Engine).start(place.item)
+      return at(place.shard, (engine) => engine.start(place.item))
     },
     startMany,
-    signal: async (command) => engineOf(command.run).signal(command),
-    cancel: async (command) => engineOf(command.run).cancel(command),
+    signal: async (command) => ofRun(command.run, (engine) => engine.signal(command)),
+    cancel: async (command) => ofRun(command.run, (engine) => engine.cancel(command)),
     retry: async (command) =>
-      engineOf(command.run).retry({ ...command, id: besideOf(command.run, command.id) }),
-    pause: async (run, by, why) => engineOf(run).pause(run, by, why),
-    resume: async (run, by) => engineOf(run).resume(run, by),
-    reversion: async (run, version, by) => engineOf(run).reversion(run, version, by),
-    takeFrom: async (run, by, reason) => engineOf(run).takeFrom(run, by, reason),
+      ofRun(command.run, (engine) =>
+        engine.retry({ ...command, id: besideOf(command.run, command.id) }),
+      ),
+    pause: async (run, by, why) => ofRun(run, (engine) => engine.pause(run, by, why)),
+    resume: async (run, by) => ofRun(run, (engine) => engine.resume(run, by)),
+    reversion: async (run, version, by) =>
+      ofRun(run, (engine) => engine.reversion(run, version, by)),
+    takeFrom: async (run, by, reason) => ofRun(run, (engine) => engine.takeFrom(run, by, reason)),
     async decide(command) {
       // an approval's id may be of the author's making, and says nothing of its run
-      let answer = await first.decide(command)
-      for (const engine of engines.slice(1)) {
-        if (answer.ok || answer.code !== 'not_found') return answer
-        answer = await engine.decide(command)
-      }
-      return answer
+      let none: DecideAnswer | null = null
+      let lost: { readonly error: unknown } | null = null
+      for (const number of engines.keys())
+        try {
+          const answer = await at(number, (engine) => engine.decide(command))
+          if (answer.ok || answer.code !== 'not_found') return answer
+          none = answer
+        } catch (error) {
+          if (!isAway(error)) throw error
+          lost = { error }
+        }
+      // it may be where nobody could look
+      if (lost !== null) throw lost.error
+      return none as DecideAnswer
     },
     async setLimit(command) {
       const { key, value } = command
       const owner = /^owner:(.+)$/s.exec(key)?.[1]
       if (owner !== undefined) {
-        const engine = engines[shardOfOwner(owner, count)] as Engine
-        await engine.act((tx) => setLimit(tx, command))
+        await at(shardOfOwner(owner, count), (engine) => engine.act((tx) => setLimit(tx, command)))
         return { ok: true, key }
       }
       if (tooSmall(value, count))
@@ -142,17 +168,17 @@ export const joinShards = async (
           `the limit ${key} cannot be ${value}: ${count} shards share it, and runs of some would never start. Set ${count} or more, or 0 for none`,
           { key, value, shards: count },
         )
-      for (const [number, engine] of engines.entries()) {
+      await ofEach(async (engine, number) => {
         const share = shareOf(value, { number, count })
         await engine.act((tx) => setLimit(tx, { ...command, value: share }))
         // runs carry the global limit's key only while it is in force
         if (key === 'global') await engine.reload()
-      }
+      })
       return { ok: true, key }
     },
     async listRuns(filter, cursor, limit) {
-      const pages = await Promise.all(
-        engines.map((engine) => engine.read((tx) => runList(tx, filter, cursor, limit))),
+      const pages = await ofEach((engine) =>
+        engine.read((tx) => runList(tx, filter, cursor, limit)),
       )
       // a shard has shown all that is not below its next place
       const known = pages.reduce<string | null>(
@@ -168,7 +194,7 @@ export const joinShards = async (
     },
     async countRuns() {
       const sums = new Map<StatusCount['status'], StatusCount>()
-      for (const counts of await Promise.all(engines.map((engine) => engine.read(runCounts))))
+      for (const counts of await ofEach((engine) => engine.read(runCounts)))
         for (const { status, count: more, more: beyond } of counts) {
           const before = sums.get(status)
           sums.set(status, {

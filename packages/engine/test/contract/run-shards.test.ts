@@ -1,89 +1,19 @@
 // Two databases joined as one store: who is where, what goes round them, and what a run takes with it.
 import { expect, onTestFinished, test } from 'vitest'
 import { workflow } from '../../src/executor/workflow.ts'
-import type { StartCommand } from '../../src/model/start.ts'
 import type { Shard } from '../../src/model/shard.ts'
-import { shardOfId, shardOfOwner } from '../../src/model/shard.ts'
-import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
+import { shardOfId } from '../../src/model/shard.ts'
+import type { ClaimedRun } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
 import { openEngine } from '../../src/orchestrator/engine.ts'
-import type { Shards } from '../../src/orchestrator/shards.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
 import { NO_FILTER } from '../../src/store/tables/views.ts'
-import { virtualClock } from '../../src/testing/clock.ts'
 import { executorOn } from '../support/executor.ts'
 import { settled } from '../support/ports.ts'
 import { NOW } from '../support/run.ts'
+import { COUNT, join, ownerOn } from '../support/shards.ts'
 import type { TestStore } from '../support/store.ts'
-import { definition, openStore, registration } from '../support/store.ts'
-
-const COUNT = 2
-
-interface Joined {
-  readonly shards: Shards
-  readonly stores: readonly TestStore[]
-  start(workflow: string, command?: Partial<StartCommand>): Promise<string>
-  register(session: string, more?: Partial<RegisterRequest>): ReturnType<Shards['port']['register']>
-  claim(session: string, claim: number, most?: number): Promise<readonly ClaimedRun[]>
-  complete(session: string, run: ClaimedRun): Promise<unknown>
-  settle(): Promise<void>
-  statuses(): Promise<Record<string, number>>
-}
-
-/** An owner whose runs are on this shard. */
-const ownerOn = (shard: number, nth = 0): string => {
-  const found = Array.from({ length: 100 }, (_, i) => `owner-${i}`).filter(
-    (owner) => shardOfOwner(owner, COUNT) === shard,
-  )[nth]
-  if (found === undefined) throw new Error(`no owner is on shard ${shard}`)
-  return found
-}
-
-const join = async (at = NOW): Promise<Joined> => {
-  const clock = virtualClock(at)
-  const stores: TestStore[] = []
-  for (let i = 0; i < COUNT; i++) {
-    const store = await openStore({ clock, shard: { number: i, count: COUNT } })
-    stores.push(store)
-    onTestFinished(() => store.close())
-  }
-  const [first] = stores as [TestStore]
-  const shards = await joinShards(stores.map(({ opened }) => opened))
-  const { ids } = first.engine.ports
-  return {
-    shards,
-    stores,
-    async start(name, command = {}) {
-      const answer = await shards.start({
-        command: { id: ids.next('run'), workflow: name, input: 'null', ...command },
-      })
-      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
-      return answer.id
-    },
-    register: (session, more = {}) => shards.port.register(registration(session, more)),
-    async claim(session, claim, most = 10) {
-      const answer = await shards.port.claim({ session, claim, most, except: [], waitMs: 0 })
-      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
-      return answer.runs
-    },
-    complete: (session, run) =>
-      shards.port.write(session, {
-        run: run.run,
-        attempt: run.attempt,
-        entries: [],
-        end: { kind: 'complete', output: '1' },
-      }),
-    async settle() {
-      for (const store of stores) await store.settle()
-    },
-    async statuses() {
-      const counts = await shards.countRuns()
-      return Object.fromEntries(
-        counts.filter(({ count }) => count > 0).map(({ status, count }) => [status, count]),
-      )
-    },
-  }
-}
+import { definition, openStore } from '../support/store.ts'
 
 const idsOf = (runs: readonly ClaimedRun[]): string[] => runs.map(({ run }) => run).sort()
 
@@ -279,6 +209,70 @@ test('RAIL-07 RUN-34 children and what continues a run stay on its shard; signal
   })
 })
 
+test('RUN-05 RUN-18 one shard is taken away: what is on the other goes on, what is on it is unavailable until it is back', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const [there, here] = [
+    await t.start('w', { owner: ownerOn(1) }),
+    await t.start('w', { owner: ownerOn(0) }),
+  ]
+  t.away(1, true)
+  const unavailable = (asked: Promise<unknown>): Promise<void> =>
+    expect(asked).rejects.toMatchObject({
+      code: 'store_unavailable',
+      retryable: true,
+      message: expect.stringMatching(/^shard 1 of 2: .*repeat in a moment$/) as string,
+      detail: { shard: 1 },
+    })
+  // claims, starts, reads and the rest of the one that is there
+  const [mine] = await t.claim('ses_a', 1)
+  expect(mine).toMatchObject({ run: here })
+  expect(await t.claim('ses_a', 2)).toEqual([])
+  const more = await t.start('w', { owner: ownerOn(0, 1) })
+  expect(idsOf(await t.claim('ses_a', 3))).toEqual([more])
+  expect(mine && (await t.complete('ses_a', mine))).toMatchObject({ ok: true })
+  const command = { run: more, by: 'ann', reason: null }
+  expect(await t.shards.cancel(command)).toMatchObject({ ok: true })
+  const renewal = { session: 'ses_a', draining: false, status: null, letGo: [] }
+  expect(await t.shards.port.renew(renewal)).toMatchObject({ ok: true, unreached: [1] })
+  // what is on the other
+  const start = { id: 'run_x', workflow: 'w', input: 'null', owner: ownerOn(1, 1) }
+  await unavailable(t.shards.start({ command: start }))
+  await unavailable(t.shards.cancel({ ...command, run: there }))
+  await unavailable(t.shards.signal({ run: there, id: 's', name: 'go', payload: null, by: 'ann' }))
+  await unavailable(t.shards.port.journal('ses_a', there, 0))
+  // a list with a hole would look whole, and an approval may be where nobody can look
+  await unavailable(t.shards.listRuns(NO_FILTER, null, 10))
+  await unavailable(t.shards.countRuns())
+  const decision = { approval: 'a', decision: 'approve', by: 'ann', reason: null, payload: null }
+  await unavailable(t.shards.decide(decision as never))
+  // of many starts those on the other are done, and a repeat of all finds them
+  const many = [
+    { command: { ...start, id: 'run_y' } },
+    { command: { ...start, id: 'run_z', owner: ownerOn(0) } },
+  ]
+  await unavailable(t.shards.startMany(many))
+  expect(t.stores[0]?.run('run_z')).toMatchObject({ status: 'queued' })
+
+  t.away(1, false)
+  expect(await t.shards.startMany(many)).toMatchObject([
+    { ok: true, id: 'run_y~1', started: true },
+    { ok: true, id: 'run_z', started: false },
+  ])
+  expect(await t.shards.start({ command: start })).toMatchObject({ ok: true, id: 'run_x~1' })
+  expect(await t.shards.port.renew(renewal)).not.toHaveProperty('unreached')
+  const rest = await t.claim('ses_a', 4)
+  expect(idsOf(rest)).toEqual([there, 'run_x~1', 'run_y~1', 'run_z'].sort())
+  for (const run of rest)
+    expect(await t.complete('ses_a', run)).toMatchObject({ ok: true, ended: 'succeeded' })
+  t.away(0, true)
+  t.away(1, true)
+  // none is there: that is not an answer without work
+  const claim = { session: 'ses_a', claim: 5, most: 1, except: [], waitMs: 0 }
+  await expect(t.shards.port.claim(claim)).rejects.toMatchObject({ code: 'store_unavailable' })
+  await expect(t.shards.port.renew(renewal)).rejects.toMatchObject({ code: 'store_unavailable' })
+})
+
 test('RAIL-07 a child whose id names another shard than its parent is refused', async () => {
   const t = await join()
   await t.register('ses_a')
@@ -383,7 +377,7 @@ test('RUN-18 a database that is a shard is not opened alone, nor in the place of
 })
 
 test('RUN-18 databases of two sets, and one that has runs already, are not joined', async () => {
-  const [one, two] = [await join(), await join(NOW + 1)]
+  const [one, two] = [await join(), await join({ at: NOW + 1 })]
   const refused = async (
     stores: readonly (TestStore | undefined)[],
     says: RegExp,

@@ -1,0 +1,126 @@
+// Two databases joined as one store, as tests of it begin with; either can be taken away.
+import { onTestFinished } from 'vitest'
+import { Fault } from '../../src/kernel/errors.ts'
+import type { StartCommand } from '../../src/model/start.ts'
+import { shardOfOwner } from '../../src/model/shard.ts'
+import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
+import type { Shards } from '../../src/orchestrator/shards.ts'
+import { joinShards } from '../../src/orchestrator/shards.ts'
+import { virtualClock } from '../../src/testing/clock.ts'
+import { NOW } from './run.ts'
+import type { TestStore } from './store.ts'
+import { openStore, registration } from './store.ts'
+
+export const COUNT = 2
+
+export interface Joined {
+  readonly shards: Shards
+  /** Takes the database of a shard away, as seen from here, or brings it back. */
+  away(shard: number, is: boolean): void
+  readonly stores: readonly TestStore[]
+  start(workflow: string, command?: Partial<StartCommand>): Promise<string>
+  register(session: string, more?: Partial<RegisterRequest>): ReturnType<Shards['port']['register']>
+  claim(session: string, claim: number, most?: number): Promise<readonly ClaimedRun[]>
+  complete(session: string, run: ClaimedRun): Promise<unknown>
+  settle(): Promise<void>
+  statuses(): Promise<Record<string, number>>
+}
+
+/** An owner whose runs are on this shard. */
+export const ownerOn = (shard: number, nth = 0): string => {
+  const found = Array.from({ length: 100 }, (_, i) => `owner-${i}`).filter(
+    (owner) => shardOfOwner(owner, COUNT) === shard,
+  )[nth]
+  if (found === undefined) throw new Error(`no owner is on shard ${shard}`)
+  return found
+}
+
+/** A shard whose database can be taken away, as seen from here. */
+const takeable = (store: TestStore): { opened: TestStore['opened']; away(is: boolean): void } => {
+  let gone = false
+  const through = <T extends object>(what: T, ways: readonly (keyof T)[]): T =>
+    new Proxy(what, {
+      get(target, name) {
+        const found = Reflect.get(target, name) as unknown
+        if (!ways.includes(name as keyof T)) return found
+        return async (...given: unknown[]): Promise<unknown> => {
+          if (gone) throw new Fault('store_unavailable', 'the database does not answer')
+          return (found as (...all: unknown[]) => Promise<unknown>)(...given)
+        }
+      },
+    })
+  const { engine, remote } = store.opened
+  return {
+    opened: {
+      ...store.opened,
+      engine: through(engine, [
+        'act',
+        'read',
+        'start',
+        'startMany',
+        'signal',
+        'decide',
+        'cancel',
+        'pause',
+        'resume',
+        'retry',
+      ]),
+      remote: through(remote, ['register', 'claim', 'journal', 'write', 'renew', 'close', 'logs']),
+    },
+    away(is) {
+      gone = is
+    },
+  }
+}
+
+/** `patienceMs`: time that a test moves itself tells nothing of a database that answers in its own. */
+export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined> => {
+  const clock = virtualClock(at)
+  const stores: TestStore[] = []
+  for (let i = 0; i < COUNT; i++) {
+    const store = await openStore({ clock, shard: { number: i, count: COUNT } })
+    stores.push(store)
+    onTestFinished(() => store.close())
+  }
+  const [first] = stores as [TestStore]
+  const seen = stores.map(takeable)
+  const shards = await joinShards(
+    seen.map(({ opened }) => opened),
+    { patienceMs },
+  )
+  const { ids } = first.engine.ports
+  return {
+    shards,
+    stores,
+    away: (shard, is) => seen[shard]?.away(is),
+    async start(name, command = {}) {
+      const answer = await shards.start({
+        command: { id: ids.next('run'), workflow: name, input: 'null', ...command },
+      })
+      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
+      return answer.id
+    },
+    register: (session, more = {}) => shards.port.register(registration(session, more)),
+    async claim(session, claim, most = 10) {
+      const answer = await shards.port.claim({ session, claim, most, except: [], waitMs: 0 })
+      if (!answer.ok) throw new Error(`${answer.code}: ${answer.message}`)
+      return answer.runs
+    },
+    complete: (session, run) =>
+      shards.port.write(session, {
+        run: run.run,
+        attempt: run.attempt,
+        entries: [],
+        end: { kind: 'complete', output: '1' },
+      }),
+    async settle() {
+      for (const store of stores) await store.settle()
+    },
+    async statuses() {
+      const counts = await shards.countRuns()
+      return Object.fromEntries(
+        counts.filter(({ count }) => count > 0).map(({ status, count }) => [status, count]),
+      )
+    },
+  }
+}
