@@ -7,7 +7,7 @@ import * as z from 'zod'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Level } from '../kernel/log.ts'
-import { isName } from '../model/definition.ts'
+import { isName, NAME_EXPECTED } from '../model/definition.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
 import type { SinkConfig } from '../model/sinks.ts'
@@ -151,7 +151,7 @@ const items: Readonly<Record<Name, Item>> = {
   },
   actor: {
     schema: text.refine(isName),
-    expected: 'a name of 1 to 200 characters without control characters',
+    expected: `a name of ${NAME_EXPECTED}`,
     fallback: null,
   },
   token: secret,

@@ -5,6 +5,7 @@ import { codecOf } from './codec.ts'
 import type { ChildOptions, Workflow } from './context.ts'
 import type { FailureData } from './failure.ts'
 import { ChildFailedError } from './failure.ts'
+import { mustBeOptions, mustBeWorkflow } from './given.ts'
 import { payloadOf } from './payload.ts'
 import type { Schema } from './schema.ts'
 import { checked } from './schema.ts'
@@ -16,6 +17,8 @@ export const runChild = async <I, O>(
   input: I,
   options: ChildOptions,
 ): Promise<O> => {
+  mustBeWorkflow(workflow, 'ctx.run')
+  mustBeOptions(options, `the child ${workflow.name}`)
   const key = scope.keyFor(options.as ?? workflow.name, 'run')
   const child = await childOf(scope, workflow, input, options, true)
   const received = await scope.waitFor(key, 'child', () => ({ key, kind: 'child', child }))
@@ -39,6 +42,8 @@ export const spawnChild = async <I, O>(
   input: I,
   options: ChildOptions,
 ): Promise<string> => {
+  mustBeWorkflow(workflow, 'ctx.spawn')
+  mustBeOptions(options, `the child ${workflow.name}`)
   const key = scope.keyFor(options.as ?? workflow.name, 'spawn')
   const child = await childOf(scope, workflow, input, options, false)
   const received = await scope.ask(key, 'spawn', (_live, branch) => {

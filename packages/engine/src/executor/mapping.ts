@@ -1,7 +1,9 @@
 // `ctx.map`: a body for each item, in a scope of its own, so many at once.
 import { LeaseholdError } from '../kernel/errors.ts'
+import { shown } from '../kernel/json.ts'
 import type { Context, MapOptions, Settled } from './context.ts'
 import { failureOf, StepError } from './failure.ts'
+import { mustBeFunction, mustBeOptions } from './given.ts'
 import type { Scope } from './scope.ts'
 
 /** `all`: every item is tried; else none is begun once one has failed. */
@@ -13,6 +15,13 @@ export const eachOf = async <T, O>(
   options: MapOptions<T>,
   all: boolean,
 ): Promise<Settled<O>[]> => {
+  mustBeOptions(options, `the map ${shown(name)}`)
+  mustBeFunction(body, `the body of the map ${shown(name)}`, 'invalid_request')
+  if (!Array.isArray(items))
+    throw new LeaseholdError(
+      'invalid_request',
+      `the items of the map ${shown(name)} are ${shown(items)}; expected a list`,
+    )
   scope.keyFor(name, 'map')
   const { concurrency = 16 } = options
   // what is no number would begin nothing and look like an empty list

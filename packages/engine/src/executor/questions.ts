@@ -3,8 +3,10 @@ import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import { shown } from '../kernel/json.ts'
+import { mustName } from '../model/definition.ts'
 import { plainCodec } from './codec.ts'
 import type { ApprovalOptions, Decision, SignalResult } from './context.ts'
+import { mustBeOptions } from './given.ts'
 import { mustKeep } from './names.ts'
 import { payloadOf } from './payload.ts'
 import type { Schema } from './schema.ts'
@@ -17,11 +19,12 @@ export const takeSignal = async <T>(
   name: string,
   options: { as?: string; timeout?: Duration; schema?: Schema<unknown, T> },
 ): Promise<T | SignalResult<T>> => {
+  mustBeOptions(options, `the signal ${shown(name)}`)
+  mustName(name, 'the name of a signal')
   const ms =
     options.timeout === undefined
       ? undefined
       : milliseconds(options.timeout, `timeout of the signal ${name}`)
-  mustKeep(name, 'the name of a signal')
   const key = scope.keyFor(options.as ?? name, 'signal')
   const received = await scope.waitFor(key, 'signal', () => ({
     key,
@@ -42,6 +45,7 @@ export const askPeople = async <T>(
   name: string,
   options: ApprovalOptions,
 ): Promise<Decision<T>> => {
+  mustBeOptions(options, `the approval ${shown(name)}`)
   mustAsk(name, options)
   // without one the server's own setting holds
   const deadline =

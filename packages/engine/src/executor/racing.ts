@@ -1,6 +1,8 @@
 // Branches of which one decides: `ctx.race` by its first end, `ctx.any` by its first success. What the others stand at is
 // closed in the same write that records the winner.
 import { LeaseholdError } from '../kernel/errors.ts'
+import { shown } from '../kernel/json.ts'
+import { mustBeBranches } from './given.ts'
 import type { Bodies, Scope } from './scope.ts'
 
 export const compete = async (
@@ -10,6 +12,7 @@ export const compete = async (
   decide: 'first' | 'success',
 ): Promise<{ winner: string; value: unknown }> => {
   const { driver } = scope.env
+  mustBeBranches(branches, shown(name))
   const key = scope.keyFor(name, decide === 'first' ? 'race' : 'any')
   if (Object.keys(branches).length === 0)
     throw new LeaseholdError(

@@ -88,7 +88,7 @@ export class Scope {
     })
   }
 
-  /** A branch that stands at a wait until it is satisfied or lapses. */
+  /** A branch that stands at a wait until it is satisfied or lapses. Of a time there is nothing to say but that it came. */
   waitFor(
     key: string,
     kind: 'time' | 'signal' | 'approval' | 'child',
@@ -106,7 +106,12 @@ export class Scope {
           error: null,
         })
       else if (live.state === 'lapsed')
-        driver.ready({ key, kind, output: JSON.stringify({ came: false }), error: null })
+        driver.ready({
+          key,
+          kind,
+          output: kind === 'time' ? null : JSON.stringify({ came: false }),
+          error: null,
+        })
     })
   }
 

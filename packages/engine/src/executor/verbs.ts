@@ -2,6 +2,7 @@
 import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
+import { shown } from '../kernel/json.ts'
 import type { Facts } from '../kernel/log.ts'
 import { readable } from '../kernel/log.ts'
 import type { Random } from '../kernel/random.ts'
@@ -21,6 +22,7 @@ import type {
   Workflow,
 } from './context.ts'
 import type { VerbsEnvironment } from './environment.ts'
+import { mustBeBranches, mustBeFunction, mustBeOptions, mustBeTask } from './given.ts'
 import { eachOf } from './mapping.ts'
 import { payloadOf } from './payload.ts'
 import { askPeople, takeSignal } from './questions.ts'
@@ -63,6 +65,7 @@ class RunContext implements Context {
 
   async step<I, O>(first: string | Task<I, O>, second: unknown, third?: unknown): Promise<O> {
     const isTask = typeof first !== 'string'
+    if (isTask) mustBeTask(first)
     const name = isTask ? ((third as { as?: string } | undefined)?.as ?? first.options.name) : first
     const options: StepOptions<O> = isTask
       ? first.options
@@ -70,6 +73,8 @@ class RunContext implements Context {
     const body = isTask
       ? (argument: StepArgument) => first.body(second as I, argument)
       : (second as (argument: StepArgument) => Promise<O> | O)
+    mustBeOptions(options, `the step ${shown(name)}`)
+    mustBeFunction(body, `the body of the step ${shown(name)}`, 'invalid_request')
     mustTry(name, options)
     const key = this.#scope.keyFor(name, 'step')
     const received = await this.#scope.ask(key, 'step', (live, branch) =>
@@ -85,11 +90,11 @@ class RunContext implements Context {
   }
 
   async sleepUntil(name: string, instant: Date | number): Promise<void> {
-    const at = typeof instant === 'number' ? instant : instant.getTime()
-    if (!Number.isFinite(at) || Math.abs(at) > 8.64e15)
+    const at = instant instanceof Date ? instant.getTime() : instant
+    if (typeof at !== 'number' || !Number.isFinite(at) || Math.abs(at) > 8.64e15)
       throw new LeaseholdError(
         'invalid_duration',
-        `sleepUntil ${name} has ${String(instant)}; expected a date, or milliseconds since 1970`,
+        `sleepUntil ${shown(name)} has ${instant instanceof Date ? String(instant) : shown(instant)}; expected a date, or milliseconds since 1970`,
       )
     const key = this.#scope.keyFor(name, 'sleepUntil')
     await this.#scope.waitFor(key, 'time', () => ({ key, kind: 'time', dueAt: Math.ceil(at) }))
@@ -151,11 +156,13 @@ class RunContext implements Context {
   }
 
   async scope<O>(name: string, body: (ctx: Context) => Promise<O>): Promise<O> {
+    mustBeFunction(body, `the body of the scope ${shown(name)}`, 'invalid_request')
     this.#scope.keyFor(name, 'scope')
     return this.#scope.inner([name], body).run()
   }
 
   async all(name: string, branches: Bodies): Promise<never> {
+    mustBeBranches(branches, shown(name))
     this.#scope.keyFor(name, 'all')
     const values = await Promise.all(
       Object.entries(branches).map(

@@ -1,7 +1,6 @@
 // Defining workflows and tasks. A workflow is a plain async function with a name, a declared version and its policies.
 import { milliseconds } from '../kernel/duration.ts'
 import { errorOf, LeaseholdError } from '../kernel/errors.ts'
-import { shown } from '../kernel/json.ts'
 import type { Definition } from '../model/definition.ts'
 import { eachOnce, mustName } from '../model/definition.ts'
 import { retryFaults } from '../model/retry.ts'
@@ -15,6 +14,7 @@ import type {
   Workflow,
   WorkflowOptions,
 } from './context.ts'
+import { mustBeFunction } from './given.ts'
 import { mustIsolate } from './isolation.ts'
 import { jsonSchemaOf } from './schema.ts'
 
@@ -85,11 +85,6 @@ export const task = <I = void, O = unknown>(
 const optionsOf = <T extends { readonly name: string }>(options: string | T, what: string): T => {
   if (typeof options === 'object' && options !== null) return options
   return { name: mustName(options, `${what} name`) } as T
-}
-
-const mustBeFunction = (given: unknown, what: string): void => {
-  if (typeof given !== 'function')
-    throw new LeaseholdError('invalid_config', `${what} is ${shown(given)}; expected a function`)
 }
 
 /** The definitions of an executor's workflows; two of one name and version are refused. */

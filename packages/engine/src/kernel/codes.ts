@@ -14,7 +14,7 @@ const table = {
     kind: 'refusal',
     status: 404,
     what: 'No such thing is stored.',
-    todo: 'Check the id; a run may have been removed by retention.',
+    todo: 'Check its id or name. What has ended may have been removed by retention.',
   },
   unknown_workflow: {
     kind: 'refusal',
@@ -202,6 +202,12 @@ const table = {
     status: 503,
     what: 'The process is shutting down.',
     todo: 'Try another replica, or try again.',
+  },
+  server_busy: {
+    kind: 'refusal',
+    status: 503,
+    what: 'The server has as much at hand as it can hold.',
+    todo: 'Try again in a moment.',
   },
   depth_limit: {
     kind: 'refusal',

@@ -3,7 +3,7 @@
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { AttemptEnd } from './attempt.ts'
-import { isName } from './definition.ts'
+import { isName, NAME_EXPECTED } from './definition.ts'
 import type { Run } from './run.ts'
 import { isTerminal, moved } from './run.ts'
 import type { End } from './settle.ts'
@@ -206,7 +206,7 @@ export const applyWrite = (
     if (record.kind === 'signal' && !isName(record.name))
       return refuse(
         'invalid_request',
-        `the signal that ${record.key} waits for is ${JSON.stringify(record.name)?.slice(0, 80) ?? 'missing'}; expected 1 to 200 characters without control characters`,
+        `the signal that ${record.key} waits for is ${JSON.stringify(record.name)?.slice(0, 80) ?? 'missing'}; expected ${NAME_EXPECTED}`,
         { run: run.id },
       )
     if (record.child) {

@@ -2,7 +2,7 @@
 // limit or a name that nobody can keep would leave its runs to wait for ever, or fail the transaction that starts them.
 import { shown } from '../kernel/json.ts'
 import type { Definition } from './definition.ts'
-import { isName } from './definition.ts'
+import { isName, NAME_EXPECTED } from './definition.ts'
 import { retryFaults } from './retry.ts'
 
 /** Empty where it can be kept. It takes what no type allows, as it comes from programs without types. */
@@ -28,9 +28,7 @@ export const definitionFaults = ({
 
 const nameFaults = (names: readonly (readonly [string, unknown])[]): string[] =>
   names.flatMap(([what, name]) =>
-    isName(name)
-      ? []
-      : [`${what} is ${shown(name)}; expected 1 to 200 characters without control characters`],
+    isName(name) ? [] : [`${what} is ${shown(name)}; expected ${NAME_EXPECTED}`],
   )
 
 const limitFaults = (limit: unknown, where: string): string[] => {

@@ -39,7 +39,19 @@ describe('RUN-31 paths are data', () => {
 describe('names', () => {
   it('RUN-22 are 1 to 200 characters without control characters or lone surrogates', () => {
     expect(['a', 'x'.repeat(200), 'größe 😀'].every(isName)).toBe(true)
-    const unfit = ['', 'x'.repeat(201), 'a\u0000', 'a\n', '\u007f', '\ud800', 'a\udc00b', 7, null]
+    const unfit = [
+      '',
+      'x'.repeat(201),
+      'a\u0000',
+      'a\n',
+      '\u007f',
+      '\ud800',
+      'a\udc00b',
+      '.',
+      '..',
+      7,
+      null,
+    ]
     expect(unfit.filter(isName)).toEqual([])
     expect(() => mustName('a\n', 'queue of w')).toThrow(/queue of w is "a\\n"/)
     expect(() => mustName(undefined, 'workflow name')).toThrow(/missing/)

@@ -131,16 +131,22 @@ export const at = (value: unknown, path: string): unknown => {
 const NAME = /^[^\u0000-\u001f\u007f]{1,200}$/u
 const LONE = /[\ud800-\udfff]/u
 
-/** Whether a text can name something: 1 to 200 characters, no control characters, no lone surrogates. */
+/** What a name has to be, in a sentence that says it is not. */
+export const NAME_EXPECTED = "1 to 200 characters without control characters, and not '.' or '..'"
+
+/**
+ * Whether a text can name something: 1 to 200 characters, no control characters, no lone surrogates. `.` and `..` could not be
+ * asked for: in the path of a URL they mean the folder, also when percent-encoded (https://url.spec.whatwg.org, dot segments).
+ */
 export const isName = (text: unknown): text is string =>
-  typeof text === 'string' && NAME.test(text) && !LONE.test(text)
+  typeof text === 'string' && NAME.test(text) && !LONE.test(text) && text !== '.' && text !== '..'
 
 /** Throws `invalid_request` when the text cannot name `what`. */
 export const mustName = (text: unknown, what: string): string => {
   if (isName(text)) return text
   throw new LeaseholdError(
     'invalid_request',
-    `${what} is ${shown(text)}; expected 1 to 200 characters without control characters`,
+    `${what} is ${shown(text)}; expected ${NAME_EXPECTED}`,
     { what },
   )
 }

@@ -4,7 +4,7 @@ import { canonical, decode, jsonFault, shown } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
-import { at, definitionOf, isName, limitKey } from './definition.ts'
+import { at, definitionOf, isName, limitKey, NAME_EXPECTED } from './definition.ts'
 import { definitionFaults } from './definition-faults.ts'
 import type { Run } from './run.ts'
 import { laneOf } from './run.ts'
@@ -302,11 +302,9 @@ const commandFault = (command: StartCommand, settings: Settings) => {
   ]
   for (const [what, text] of names)
     if (!isName(text))
-      return refuse(
-        'invalid_request',
-        `${what} is ${shown(text)}; expected 1 to 200 characters without control characters`,
-        { what },
-      )
+      return refuse('invalid_request', `${what} is ${shown(text)}; expected ${NAME_EXPECTED}`, {
+        what,
+      })
   const priority = command.priority ?? 0
   if (!Number.isInteger(priority) || priority < -100 || priority > 100)
     return refuse(

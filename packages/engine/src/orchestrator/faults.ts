@@ -2,23 +2,29 @@
 import type * as z from 'zod'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
+import { cutText } from '../model/log.ts'
 
 export interface PathFault {
   readonly path: string
   readonly message: string
 }
 
-/** A JSON path such as `$.labels[0]`. */
-export const pathText = (path: readonly PropertyKey[], root = '$'): string =>
-  path.reduce<string>(
-    (text, part) =>
+/** Of a longer path the middle is left out: a body may be nested hundreds deep, and its names may be as long as it is. */
+const PATH_MAX = 400
+
+/** A JSON path such as `$.labels[0]`, with its middle left out where it is very long. */
+export const pathText = (path: readonly PropertyKey[], root = '$'): string => {
+  const text = path.reduce<string>(
+    (before, part) =>
       typeof part === 'number'
-        ? `${text}[${part}]`
+        ? `${before}[${part}]`
         : /^[A-Za-z_$][\w$]*$/.test(String(part))
-          ? `${text}.${String(part)}`
-          : `${text}[${JSON.stringify(String(part))}]`,
+          ? `${before}.${String(part)}`
+          : `${before}[${JSON.stringify(String(part))}]`,
     root,
   )
+  return cutText(text, PATH_MAX)
+}
 
 const SHOWN = 50
 

@@ -39,6 +39,7 @@ import type { PathFault } from './faults.ts'
 import type { Token } from './gate.ts'
 import { gate } from './gate.ts'
 import { inputCheck } from './input-check.ts'
+import type { Share } from './request-body.ts'
 import { readBody, readBytes } from './request-body.ts'
 
 export interface HandlerOptions {
@@ -75,10 +76,12 @@ export interface Handler {
 
 const BULK_MAX = 64 * 1024 ** 2
 const ENVELOPE = 64 * 1024
+/** Bytes of deliveries that are received at once; of the largest that one may be, four fit whatever the setting. */
+const DELIVERIES_MAX = 64 * 1024 ** 2
 const NONE = new Uint8Array()
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE']
 const WRONG_NAME =
-  "is not a name of 1 to 200 characters, plain or as UTF-8'' and its percent-encoded bytes"
+  "is not a name of 1 to 200 characters ('.' and '..' are none), plain or as UTF-8'' and its percent-encoded bytes"
 
 /** The server of an engine without its socket: give requests to `fetch`, and call `stop` at the end. */
 export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handler => {
@@ -127,9 +130,10 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       ? refuse('draining', 'this server is shutting down; try another one, or again in a moment')
       : null)
 
+  const receiving: Share = { most: Math.max(DELIVERIES_MAX, 4 * settings.hookBodyMax), held: 0 }
   const readAs = async (route: Route, request: Request) => {
     if (route.raw === true) {
-      const read = await readBytes(request, settings.hookBodyMax)
+      const read = await readBytes(request, settings.hookBodyMax, receiving)
       return read.ok ? { ...read, text: '', value: {} } : read
     }
     const read = await readBody(

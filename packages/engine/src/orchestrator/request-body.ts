@@ -28,16 +28,32 @@ export const readBody = async (request: Request, limit: number): Promise<ReadBod
   }
 }
 
-/** The bytes of a body, read up to a limit. */
+/** How many bytes may be held at once of bodies whose senders nobody knows yet, and how many are. */
+export interface Share {
+  readonly most: number
+  held: number
+}
+
+/**
+ * The bytes of a body, read up to a limit and within a share of memory with all others that are read at the time: of a sender
+ * who is known by the body's signature alone, nothing is known until it is there. Those who send slowly hold what they sent.
+ */
 export const readBytes = async (
   request: Request,
   limit: number,
+  share: Share,
 ): Promise<{ readonly ok: true; readonly bytes: Uint8Array } | Refusal> => {
   const declared = request.headers.get('content-length')
   if (declared !== null && Number(declared) > limit) return tooLarge(Number(declared), limit)
-  const bytes = await readParts(request, limit).catch(() => null)
+  const bytes = await readParts(request, limit, share).catch(() => null)
   if (bytes === null) return notWhole()
-  return bytes instanceof Uint8Array ? { ok: true, bytes } : tooLarge(bytes.bytes, limit)
+  if (bytes instanceof Uint8Array) return { ok: true, bytes }
+  if (bytes.bytes > limit) return tooLarge(bytes.bytes, limit)
+  return refuse(
+    'server_busy',
+    `deliveries that are being received hold ${share.most} bytes, as much as they may; send it again in a moment`,
+    { limit: share.most },
+  )
 }
 
 const tooLarge = (bytes: number, limit: number): Refusal =>
@@ -61,21 +77,25 @@ const readText = async (request: Request, limit: number): Promise<string | { byt
 const readParts = async (
   request: Request,
   limit: number,
+  share: Share = { most: Number.POSITIVE_INFINITY, held: 0 },
 ): Promise<Uint8Array | { bytes: number }> => {
   const parts: Uint8Array[] = []
   let bytes = 0
-  if (request.body !== null) {
-    const reader = (request.body as ReadableStream<Uint8Array>).getReader()
+  if (request.body === null) return Buffer.concat(parts)
+  const reader = (request.body as ReadableStream<Uint8Array>).getReader()
+  try {
     for (;;) {
       const part = await reader.read()
-      if (part.done) break
+      if (part.done) return Buffer.concat(parts)
       bytes += part.value.byteLength
-      if (bytes > limit) {
+      share.held += part.value.byteLength
+      if (bytes > limit || share.held > share.most) {
         await reader.cancel().catch(() => undefined)
         return { bytes }
       }
       parts.push(part.value)
     }
+  } finally {
+    share.held -= bytes
   }
-  return Buffer.concat(parts)
 }

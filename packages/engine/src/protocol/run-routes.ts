@@ -97,7 +97,7 @@ export const runRoutes = {
   listRuns: route({
     method: 'GET',
     path: '/v1/runs',
-    summary: 'List runs, newest first',
+    summary: 'List runs by their ids, which follow the time they were made: newest first',
     group: 'runs',
     role: 'viewer',
     query: z.strictObject({

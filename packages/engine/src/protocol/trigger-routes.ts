@@ -92,6 +92,7 @@ export const triggerRoutes = {
     raw: true,
     refusals: [
       'unauthorized',
+      'server_busy',
       'payload_too_large',
       'invalid_request',
       'invalid_input',

@@ -2,7 +2,7 @@
 import { jsonFault, shown } from '../kernel/json.ts'
 import type { Outcome } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
-import { isName } from '../model/definition.ts'
+import { isName, NAME_EXPECTED } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
@@ -127,7 +127,7 @@ const commandFault = ({ id, name, payload }: SignalCommand) => {
     if (!isName(text))
       return refuse(
         'invalid_request',
-        `the ${what} of the signal is ${shown(text)}; expected 1 to 200 characters without control characters`,
+        `the ${what} of the signal is ${shown(text)}; expected ${NAME_EXPECTED}`,
         { what },
       )
   const broken = payload === null ? null : jsonFault(payload)

@@ -5,6 +5,7 @@ import type {
   Context,
   WorkflowOptions,
 } from '../../src/executor/context.ts'
+import type { Bodies } from '../../src/executor/scope.ts'
 import { task, workflow } from '../../src/executor/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
@@ -68,6 +69,66 @@ describe('mistakes of authors', () => {
     ['labels that are no list', run({ labels: 'eu' }), /labels are "eu"; expected a list/],
     ['a key that cannot be shown', run({ key: 1n }), /key is bigint; expected 1 to 200/],
     ['an end of the parent of its own', run({ onParentEnd: 'forget' }), /onParentEnd/],
+    [
+      'a step without a body',
+      (ctx: Context) => ctx.step('s', untyped(undefined)),
+      /the body of the step "s" is missing; expected a function/,
+    ],
+    [
+      'a step that is nothing',
+      (ctx: Context) => ctx.step(untyped<string>(null), () => 1),
+      /ctx.step was given null/,
+    ],
+    [
+      'options of a step that are none',
+      (ctx: Context) => ctx.step('s', () => 1, untyped('twice')),
+      /the options of the step "s" are "twice"/,
+    ],
+    [
+      'a time that is none',
+      (ctx: Context) => ctx.sleepUntil('s', untyped<Date>('tomorrow')),
+      /sleepUntil "s" has "tomorrow"; expected a date/,
+    ],
+    [
+      'items that are no list',
+      (ctx: Context) => ctx.map('m', untyped<number[]>({ a: 1 }), (c) => c.step('s', () => 1)),
+      /the items of the map "m" are {"a":1}; expected a list/,
+    ],
+    [
+      'a map without a body',
+      (ctx: Context) => ctx.map('m', [1], untyped(undefined)),
+      /the body of the map "m" is missing/,
+    ],
+    [
+      'a scope without a body',
+      (ctx: Context) => ctx.scope('o', untyped(1)),
+      /the body of the scope "o" is 1/,
+    ],
+    [
+      'branches that are promises',
+      (ctx: Context) => ctx.all('both', untyped<Bodies>({ a: Promise.resolve(1) })),
+      /the branch a of "both" is {}; expected a function/,
+    ],
+    [
+      'branches that are a list',
+      (ctx: Context) => ctx.race('first', untyped<Bodies>([])),
+      /the branches of "first" are \[\]; expected an object/,
+    ],
+    [
+      'a child that is only named',
+      (ctx: Context) => ctx.run(untyped<typeof child>('child'), undefined),
+      /ctx.run was given "child"; expected what `workflow/,
+    ],
+    [
+      'a child that was not imported',
+      (ctx: Context) => ctx.spawn(untyped<typeof child>(undefined), undefined),
+      /ctx.spawn was given missing; expected what `workflow/,
+    ],
+    [
+      'a signal that could not be sent',
+      (ctx: Context) => ctx.signal('..'),
+      /the name of a signal is "..".*and not '.' or '..'/,
+    ],
     ['a stream without a name', append(undefined), /the name of the stream is missing/],
     ['a stream with a name that is lost on the way', append('a\u0000'), /the name of the stream/],
   ])(

@@ -414,8 +414,7 @@ const heal = async (
   const look = (): void => {
     if (over) return
     liveness.look()
-    if (orchestrator.upFor > 3_000)
-      schedules.look(orchestrator.node?.ports.time.now() ?? 0)
+    if (orchestrator.upFor > 3_000) schedules.look(orchestrator.node?.ports.time.now() ?? 0)
     sinks.look()
     turn += 1
     if (turn % 2 === 0 && orchestrator.up) void people.care()
