@@ -1,7 +1,13 @@
 // `leasehold/postgres`: runs started, signaled, canceled and retried in transactions of the user's own, and the parts of an
 // engine on a PostgreSQL database, for programs that put them together themselves.
 export { inTransaction } from '../orchestrator/user-transaction.ts'
-export type { OwnTransaction, UserConnection } from '../orchestrator/user-transaction.ts'
+export type {
+  InTransactionOptions,
+  OwnTransaction,
+  UserConnection,
+} from '../orchestrator/user-transaction.ts'
+export { shardOfId, shardOfOwner } from '../model/shard.ts'
+export type { Shard } from '../model/shard.ts'
 export type { RunStatement } from '../store/user-transaction-postgres.ts'
 export { openOnPostgres } from '../orchestrator/open-postgres.ts'
 export type { OpenPostgresOptions } from '../orchestrator/open-postgres.ts'

@@ -6,6 +6,7 @@ import { emptyCatalog } from './definition.ts'
 import type { Run } from './run.ts'
 import type { Settings } from './settings.ts'
 import { defaults } from './settings.ts'
+import { ALONE } from './shard.ts'
 import type { Wait } from './wait.ts'
 import type { AttemptWrite, Entry } from './work.ts'
 
@@ -47,7 +48,7 @@ const apply = (
     },
     { run: 'run_1', attempt: 3, entries: [], ...write },
     NOW,
-    { catalog: emptyCatalog, settings, hash: (text) => text, virtual: () => 0 },
+    { catalog: emptyCatalog, settings, hash: (text) => text, virtual: () => 0, shard: ALONE },
   )
 const applied = (...args: Parameters<typeof apply>): Applied => {
   const outcome = apply(...args)

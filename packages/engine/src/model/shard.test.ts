@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { besideOf, marked, shardOfId, shardOfOwner, shareOf, tooSmall } from './shard.ts'
+import { besideOf, marked, shardOfId, shardOfOwner, shareOf, tooSmall, withTail } from './shard.ts'
 
 test('RUN-18 an id without a mark is of the first shard, and a mark is set once', () => {
   expect(shardOfId('run_0k3v1hm2s001c4u8t1q')).toBe(0)
@@ -11,6 +11,8 @@ test('RUN-18 an id without a mark is of the first shard, and a mark is set once'
   for (const id of ['a~0', 'a~01', 'a~1234', 'a~x', '~1b']) expect(shardOfId(id)).toBe(0)
   expect(besideOf('run_a~3', 'run_b')).toBe('run_b~3')
   expect(besideOf('run_a', 'run_b')).toBe('run_b')
+  expect(withTail('run_a~3', '_end')).toBe('run_a_end~3')
+  expect(withTail('run_a', '_end')).toBe('run_a_end')
 })
 
 test('RUN-18 an owner is always on the same shard, and owners are spread', () => {

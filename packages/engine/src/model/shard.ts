@@ -3,6 +3,7 @@
 // whoever has an id asks one database. Pure.
 import { digest } from '../kernel/digest.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
+import type { Ids } from '../kernel/ids.ts'
 
 /** One of several databases: `number` counts from 0. */
 export interface Shard {
@@ -60,6 +61,18 @@ export const ofShard = <T>(shards: readonly T[], run: string): T => {
 /** The id as it stands on its shard, such as `run_0k3v1hm2s001c4u8t1q~1`; one that has its mark already is left as it is. */
 export const marked = (id: string, shard: number): string =>
   shard === 0 || shardOfId(id) === shard ? id : `${id}~${shard}`
+
+/** Names runs as those of this shard. */
+export const shardIds = (ids: Ids, { number }: Shard): Ids => ({
+  next(noun) {
+    const id = ids.next(noun)
+    return noun === 'run' ? marked(id, number) : id
+  },
+})
+
+/** An id that follows from another one, on its shard. */
+export const withTail = (id: string, tail: string): string =>
+  marked(`${id.replace(MARK, '')}${tail}`, shardOfId(id))
 
 /** A new id on the shard of another one: children and what continues a run stay beside it. */
 export const besideOf = (kin: string, id: string): string => marked(id, shardOfId(kin))

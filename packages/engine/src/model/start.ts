@@ -1,7 +1,7 @@
 // Starting a run: from a command and the catalog to the row that is inserted, or a refusal. Pure.
 import { LeaseholdError } from '../kernel/errors.ts'
 import { canonical, decode, jsonFault, shown } from '../kernel/json.ts'
-import type { Outcome } from '../kernel/outcome.ts'
+import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
 import { at, definitionOf, isName, limitKey, NAME_EXPECTED } from './definition.ts'
@@ -9,6 +9,8 @@ import { definitionFaults } from './definition-faults.ts'
 import type { Run } from './run.ts'
 import { laneOf } from './run.ts'
 import type { Settings } from './settings.ts'
+import type { Shard } from './shard.ts'
+import { shardOfId, shardOfOwner } from './shard.ts'
 import type { LimitMode } from './slots.ts'
 
 export interface StartCommand {
@@ -128,15 +130,43 @@ export interface PlanContext {
   readonly hash: (text: string) => string
   /** A lane's virtual time as far as this process has seen it: it never falls, also when the lane is empty. */
   readonly virtual: (lane: string) => number
+  /** Which of several databases the runs are stored in. */
+  readonly shard: Shard
+}
+
+/** A run that is stored where nobody would look for it: its id leads to another shard, or its owner's key and limit do. */
+const strayed = (
+  { id, owner }: StartCommand,
+  origin: Origin,
+  { number, count }: Shard,
+): Refusal | null => {
+  if (count === 1) return null
+  const named = shardOfId(id)
+  if (named !== number)
+    return refuse(
+      'invalid_request',
+      `the id ${id} is one of shard ${named}, and the start came to shard ${number} of ${count}; start it through a server of all shards, or mint its id for this one`,
+      { id, shard: number },
+    )
+  // what comes of another run is beside it, whoever owns it
+  const fresh = !origin.family && !origin.continues && !(origin.retryOf ?? origin.onEndOf)
+  const own = shardOfOwner(owner ?? '', count)
+  return !fresh || own === number
+    ? null
+    : refuse(
+        'invalid_request',
+        `runs of ${owner ? `the owner ${owner}` : 'no owner'} are on shard ${own}, and the start came to shard ${number} of ${count}; start it through a server of all shards`,
+        { id, shard: number },
+      )
 }
 
 /** Every refusal that needs no row: unknown names, sizes, depths, limits. */
 export const planStart = (
   command: StartCommand,
   origin: Origin,
-  { catalog, settings, hash, virtual }: PlanContext,
+  { catalog, settings, hash, virtual, shard }: PlanContext,
 ): Outcome<{ planned: Planned }> => {
-  const fault = commandFault(command, settings)
+  const fault = commandFault(command, settings) ?? strayed(command, origin, shard)
   if (fault) return fault
   const definition = definitionOf(catalog, command.workflow, command.version)
   if (!definition)

@@ -17,7 +17,7 @@ import { merge } from '../model/follow.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
 import type { Shard } from '../model/shard.ts'
-import { ALONE, membershipOf, notThisShard } from '../model/shard.ts'
+import { ALONE, membershipOf, notThisShard, shardIds } from '../model/shard.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { WriteAnswer } from '../model/work.ts'
 import { refuse } from '../kernel/outcome.ts'
@@ -145,10 +145,11 @@ interface Options {
  */
 export const openEngine = async ({
   store: given,
-  ports,
+  ports: shared,
   settings,
   shard = ALONE,
 }: Options): Promise<Engine> => {
+  const ports = { ...shared, ids: shardIds(shared.ids, shard) }
   const { store, refusal } = noted(given, ports.time)
   const passes = makePasses(ports.time, given.kind === 'sqlite')
   const hub = makeHub()
@@ -246,6 +247,7 @@ export const openEngine = async ({
         settings,
         hash: (text: string) => keyedHash(inputKey, text),
         virtual: lanes.virtual,
+        shard,
       }
     },
     grants: {

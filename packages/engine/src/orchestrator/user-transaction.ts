@@ -7,6 +7,8 @@ import type { Ids } from '../kernel/ids.ts'
 import { encode } from '../kernel/json.ts'
 import { systemPorts } from '../kernel/ports.ts'
 import { nothing } from '../model/follow.ts'
+import type { Shard } from '../model/shard.ts'
+import { ALONE, shardIds, shardOfId, shardOfOwner } from '../model/shard.ts'
 import type { StartCommand } from '../model/start.ts'
 import type { RetryOrder } from '../transitions/apply-orders.ts'
 import type { SqliteStore } from '../store/sqlite.ts'
@@ -121,28 +123,58 @@ const { ids: ownIds } = systemPorts()
 export type UserConnection =
   { query(text: string, values: string[]): Promise<unknown> } | RunStatement
 
+export interface InTransactionOptions {
+  /** The one that the servers use. Default `public`. */
+  readonly schema?: string
+  /** Which of several databases that are joined as one store the connection is to. Default: it is a store by itself. */
+  readonly shard?: Shard
+}
+
 /**
  * The verbs of a transaction that the caller has begun on PostgreSQL, and commits or rolls back by itself: rolled back,
- * nothing of it was. `schema` is the one that the servers use; default `public`.
+ * nothing of it was. Of several databases each has its own owners and runs: what belongs to another is refused at once, with
+ * `invalid_request`.
  */
 export const inTransaction = (
   connection: UserConnection,
-  { schema = 'public' }: { readonly schema?: string } = {},
+  { schema = 'public', shard = ALONE }: InTransactionOptions = {},
 ): OwnTransaction => {
   const query = typeof connection === 'function' ? connection : runOn(connection)
+  const ids = shardIds(ownIds, shard)
   const put = async (order: PlacedOrder): Promise<string> => {
     await placeOrder(query, schema, order)
     return order.run
   }
+  const mustBeHere = (what: string, of: number): void => {
+    if (shard.count > 1 && of !== shard.number)
+      throw new LeaseholdError(
+        'invalid_request',
+        `${what} is of shard ${of}, and this transaction is on shard ${shard.number} of ${shard.count}; take a connection to that database`,
+        { shard: of },
+      )
+  }
+  const ofRun = (run: string): void => mustBeHere(run, shardOfId(run))
   return {
-    start: (workflow, input, options) => put(startOrder(ownIds, workflow, input, options)),
+    async start(workflow, input, options) {
+      const owner = options?.owner ?? ''
+      mustBeHere(
+        owner === '' ? 'what has no owner' : `the owner ${owner}`,
+        shardOfOwner(owner, shard.count),
+      )
+      return put(startOrder(ids, workflow, input, options))
+    },
     async signal(run, name, payload) {
-      await put(signalOrder(ownIds, run, name, payload))
+      ofRun(run)
+      await put(signalOrder(ids, run, name, payload))
     },
     async cancel(run, reason) {
-      await put(cancelOrder(ownIds, run, reason))
+      ofRun(run)
+      await put(cancelOrder(ids, run, reason))
     },
-    retry: (run, options) => put(retryOrder(ownIds, run, options)),
+    async retry(run, options) {
+      ofRun(run)
+      return put(retryOrder(ids, run, options))
+    },
   }
 }
 

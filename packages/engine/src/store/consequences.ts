@@ -8,6 +8,7 @@ import { FRONT, mayAdmit, wakes } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import { limitUses, slotState } from '../model/slots.ts'
+import { withTail } from '../model/shard.ts'
 import type { NewRun, PlanContext, Planned, RunLimit } from '../model/start.ts'
 import { planStart } from '../model/start.ts'
 import type { Wait } from '../model/wait.ts'
@@ -143,7 +144,7 @@ export function* consequences(
   return statements
 }
 
-const idAtEnd = (run: string): string => `${run}_end`
+const idAtEnd = (run: string): string => withTail(run, '_end')
 
 const notStarted = (run: Run, why: string, data: Readonly<Record<string, unknown>>): Notice => ({
   run: run.id,

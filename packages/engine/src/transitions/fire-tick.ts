@@ -50,7 +50,7 @@ export function* fireTick(
     more.push(
       putTicks([
         {
-          id: tickId(seen.id, missed.first),
+          id: tickId(seen.id, missed.first, context.shard),
           schedule: seen.id,
           tick: missed.first,
           cause: 'time',
@@ -65,7 +65,7 @@ export function* fireTick(
   }
   const active = open.flatMap(({ run }) => (run === null ? [] : [run]))
   const plan = planOverlap(schedule.overlap, active, waiting.length)
-  const id = tickId(seen.id, fire)
+  const id = tickId(seen.id, fire, context.shard)
   const [stored] = yield* ask(
     putTicks([
       {

@@ -7,6 +7,7 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Calendar } from '../model/schedule.ts'
 import { calendarFault } from '../model/schedule.ts'
+import { marked } from '../model/shard.ts'
 import type { PlanContext } from '../model/start.ts'
 import { planStart } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
@@ -35,7 +36,7 @@ export const noSchedule = (name: string) =>
 const specFault = (spec: ScheduleSpec, context: PlanContext) => {
   const planned = planStart(
     {
-      id: 'run_of_a_schedule',
+      id: marked('run_of_a_schedule', context.shard.number),
       workflow: spec.workflow,
       version: spec.version,
       input: spec.input,

@@ -5,6 +5,8 @@ import { readOr, storedTexts } from '../kernel/stored.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import type { Follow } from '../model/follow.ts'
 import { merge } from '../model/follow.ts'
+import type { Shard } from '../model/shard.ts'
+import { marked } from '../model/shard.ts'
 import type { PlanContext } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
@@ -14,9 +16,9 @@ import { settleTick } from '../store/tables/schedules.ts'
 import type { StartAnswer, StartItem } from './start.ts'
 import { knownStarts, start } from './start.ts'
 
-/** The id of a tick, and of its run. */
-export const tickId = (schedule: string, tick: number): string =>
-  idOf('run', tick, `${schedule}/${tick}`)
+/** The id of a tick, and of its run, on this shard. */
+export const tickId = (schedule: string, tick: number, { number }: Shard): string =>
+  marked(idOf('run', tick, `${schedule}/${tick}`), number)
 
 /**
  * Starts the run of a tick that is stored as `started`. Where the start is refused the tick is, and people are told; the

@@ -7,6 +7,7 @@ import type { ClaimedRun } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
 import { openEngine } from '../../src/orchestrator/engine.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
+import { inTransaction } from '../../src/orchestrator/user-transaction.ts'
 import { NO_FILTER } from '../../src/store/tables/views.ts'
 import { executorOn } from '../support/executor.ts'
 import { settled } from '../support/ports.ts'
@@ -292,6 +293,46 @@ test('RAIL-07 a child whose id names another shard than its parent is refused', 
     waits: [{ key: 'c', kind: 'child' as const, child }],
   }
   expect(await t.shards.port.write('ses_a', write)).toMatchObject({ code: 'invalid_request' })
+})
+
+test('RUN-18 RUN-21 what would be stored where nobody looks for it is refused, by the shard itself and in a user’s own transaction', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  const astray = (id: string, owner: string) =>
+    t.stores[1]?.engine.start({ command: { id, workflow: 'w', input: 'null', owner } })
+  expect(await astray('run_a', ownerOn(1))).toMatchObject({ code: 'invalid_request' })
+  expect(await astray('run_a~1', ownerOn(0))).toMatchObject({ code: 'invalid_request' })
+  expect(await astray('run_a~1', ownerOn(1))).toMatchObject({ ok: true, id: 'run_a~1' })
+  // runs that the shard names by itself are its own
+  expect(t.stores[1]?.engine.ports.ids.next('run')).toMatch(/~1$/)
+  const asked: (readonly string[])[] = []
+  const tx = inTransaction(async (_text, values) => asked.push(values), {
+    shard: { number: 1, count: COUNT },
+  })
+  expect(await tx.start('w', null, { owner: ownerOn(1) })).toMatch(/~1$/)
+  await tx.cancel('run_a~1')
+  expect(asked).toHaveLength(2)
+  const elsewhere = { code: 'invalid_request', detail: { shard: 0 } }
+  await expect(tx.start('w', null, { owner: ownerOn(0) })).rejects.toMatchObject(elsewhere)
+  await expect(tx.cancel('run_a')).rejects.toMatchObject(elsewhere)
+  await expect(tx.signal('run_a', 'go')).rejects.toMatchObject(elsewhere)
+  await expect(tx.retry('run_a')).rejects.toMatchObject(elsewhere)
+  expect(asked).toHaveLength(2)
+})
+
+test('RUN-33 what runs at the end of a run is beside it, and its id says so', async () => {
+  const t = await join()
+  await t.register('ses_a', {
+    definitions: [definition('w', { onEnd: 'after' }), definition('after')],
+  })
+  const run = await t.start('w', { owner: ownerOn(1) })
+  const [held] = await t.claim('ses_a', 1)
+  const end = { kind: 'fail' as const, reason: 'fatal', note: 'no', error: '"no"' }
+  await t.shards.port.write('ses_a', { run, attempt: held?.attempt ?? 0, entries: [], end })
+  await t.settle()
+  const id = run.replace('~1', '_end~1')
+  expect(t.stores[1]?.run(id)).toMatchObject({ workflow: 'after', on_end_of: run })
+  expect(await t.shards.cancel({ run: id, by: 'ann', reason: null })).toMatchObject({ ok: true })
 })
 
 test('SLOT-03 a limit across owners is held by shares, and no shard takes more than its own', async () => {
