@@ -61,7 +61,8 @@ export function* closeSession(
 
 /**
  * Ends every session whose lease had lapsed at an instant when the clock was seen to be right, and had been for so long; a
- * longer lease than that is left. Nobody is ended where the clock says more than `latest`: it has jumped since that look.
+ * longer lease than that is left. Nobody is ended where the clock says less than at that look, or more than `latest`: it has
+ * jumped since, and who renewed meanwhile did so by another clock.
  */
 export function* endLapsed(
   tx: Tx,

@@ -122,7 +122,7 @@ describe('RUN-02 the statements do what the tables of moves say, from every stat
     drain: (id) => renewSession(id, null, true),
     retire: (id) => retireSession(id),
     close: (id) => endSession(id, 'stopped', 'the test'),
-    lapse: () => endLapsedSessions(Number.MAX_SAFE_INTEGER),
+    lapse: () => endLapsedSessions(2),
     disown: () => endEmbeddedSessions('another process', 'the test'),
     restore: () => endAllSessions('the test'),
   }

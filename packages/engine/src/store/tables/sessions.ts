@@ -151,14 +151,14 @@ const endLapsed = sql<LapsedRow>(
   'sessions.end_lapsed',
   // one whose row somebody has locked keeps no other from being ended
   `with pick as materialized (
-     select s.id from sessions s where s.ended_at is null and s.lease_until is not null and s.lease_until < {now} and s.lease_until < $1 and s.lease_ms <= $2 and {now} <= $3
+     select s.id from sessions s where s.ended_at is null and s.lease_until is not null and s.lease_until < {now} and s.lease_until < $1 and s.lease_ms <= $2 and {now} between $1 and $3
       order by s.id {lock s skip})
    update sessions set state = 'ended', ended_at = {now}, end_reason = 'lease_lapsed', evidence = 'the lease lapsed'
      from pick where sessions.id = pick.id returning sessions.id, sessions.lease_until, sessions.renewed_at`,
 )
 /**
  * Ends every session whose lease, of so many milliseconds at most, has lapsed by the store’s clock and had at this instant;
- * none where that clock says more than `latest`.
+ * none where that clock says less than that, or more than `latest`.
  */
 export const endLapsedSessions = (
   at: number,
