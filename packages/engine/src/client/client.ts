@@ -1,5 +1,7 @@
 // The client for people's programs: starts runs and waits for them, from any process. Ids are minted before the first try,
 // so a call whose answer was lost is repeated and done once.
+import type { Growth } from '../kernel/growing-delay.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import type { Ids } from '../kernel/ids.ts'
 import { mintIds } from '../kernel/ids.ts'
 import type { Random } from '../kernel/random.ts'
@@ -253,8 +255,7 @@ export interface Client {
   call<N extends RouteName>(name: N, what?: Call): Promise<AnswerOf<Routes[N]>>
 }
 
-const FIRST_RETRY_MS = 100
-const LAST_RETRY_MS = 5_000
+const RETRY: Growth = { firstMs: 100, maxMs: 5_000 }
 const RETRY_FOR_MS = 30_000
 const LONG_POLL_MS = 30_000
 const POLL_SLACK_MS = 15_000
@@ -284,16 +285,14 @@ export const connect = (options: ConnectOptions): Client => {
 
   const repeat = async <T>(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
     const until = time.mono() + retryForMs
-    let wait = FIRST_RETRY_MS
-    for (;;) {
+    for (let failures = 1; ; failures++) {
       try {
         return await ask()
       } catch (error) {
-        const pause = jittered(random, wait)
+        const pause = jittered(random, growingDelayMs(failures, RETRY))
         if (!isPassing(error) || signal?.aborted === true || time.mono() + pause > until)
           throw error
         await sleep(timers, pause, signal)
-        wait = Math.min(LAST_RETRY_MS, wait * 2)
       }
     }
   }

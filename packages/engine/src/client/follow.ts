@@ -1,5 +1,7 @@
 // Following server-sent events: messages as they come, over as many connections as it takes. A connection that has been
 // silent for three of the server’s comments is given up, and the next one resumes where the last message stood.
+import type { Growth } from '../kernel/growing-delay.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import type { Random } from '../kernel/random.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
@@ -10,8 +12,7 @@ import type { Call, Peer } from './call.ts'
 import { isPassing, open } from './call.ts'
 
 const SILENCE_MS = 45_000
-const FIRST_RETRY_MS = 200
-const LAST_RETRY_MS = 5_000
+const RETRY: Growth = { firstMs: 200, maxMs: 5_000 }
 
 export interface Following {
   readonly random: Random
@@ -30,12 +31,12 @@ export async function* follow(
   { random, signal, isLast, onLost }: Following,
 ): AsyncGenerator<Message, void, undefined> {
   let last = what.lastEventId
-  let wait = FIRST_RETRY_MS
+  let failures = 0
   while (!signal.aborted) {
     try {
       const from: Call = last === undefined ? what : { ...what, lastEventId: last }
       for await (const message of connection(peer, name, from, signal)) {
-        wait = FIRST_RETRY_MS
+        failures = 0
         if (message.id !== null) last = message.id
         yield message
         if (isLast(message)) return
@@ -45,8 +46,8 @@ export async function* follow(
       if (!isPassing(error)) throw error
       onLost?.(error)
     }
-    await sleep(peer.timers, jittered(random, wait), signal)
-    wait = Math.min(LAST_RETRY_MS, wait * 2)
+    failures += 1
+    await sleep(peer.timers, jittered(random, growingDelayMs(failures, RETRY)), signal)
   }
 }
 

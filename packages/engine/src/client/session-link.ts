@@ -1,6 +1,8 @@
 // What keeps a session connected: one connection after another, each with the next number, since the server hears the newest
 // only. What is asked waits a while for a connection; what was asked over one that broke is asked again by whoever asked.
 import { errorOf, Fault, LeaseholdError } from '../kernel/errors.ts'
+import type { Growth } from '../kernel/growing-delay.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Ports } from '../kernel/ports.ts'
@@ -24,8 +26,7 @@ export interface LinkOptions {
   readonly ended: (why: string) => void
 }
 
-const FIRST_RETRY_MS = 200
-const LAST_RETRY_MS = 5_000
+const RETRY: Growth = { firstMs: 200, maxMs: 5_000 }
 
 interface Waiter {
   readonly resolve: (conversation: Conversation) => void
@@ -169,10 +170,8 @@ export class SessionLink {
   async #again(): Promise<void> {
     const { timers, random, log } = this.#options.ports
     const { session } = this.#request
-    let wait = FIRST_RETRY_MS
     for (let tries = 1; !this.#over; tries++) {
-      await sleep(timers, jittered(random, wait), this.#closing.signal)
-      wait = Math.min(LAST_RETRY_MS, wait * 2)
+      await sleep(timers, jittered(random, growingDelayMs(tries, RETRY)), this.#closing.signal)
       if (this.#over) return
       try {
         const answer = await this.#connect()

@@ -1,4 +1,5 @@
 // What the parts of one executor share: its coordinator, which owns jobs, slots and markers, and where it is in its life.
+import type { Growth } from '../kernel/growing-delay.ts'
 import type { Coordinator } from '../model/coordinator.ts'
 import type { Job } from '../model/job.ts'
 import { shardOfId } from '../model/shard.ts'
@@ -11,9 +12,8 @@ import type { ExecutorOptions } from './options.ts'
 import type { Renewals, Sent } from './renewals.ts'
 import type { Turns } from './turns.ts'
 
-/** First waits between tries at the engine, doubling to the last. */
-export const FIRST_RETRY_MS = 100
-export const LAST_RETRY_MS = 2_000
+/** Between tries at the engine. */
+export const RETRY: Growth = { firstMs: 100, maxMs: 2_000 }
 
 export type ExecutorState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 

@@ -1,5 +1,7 @@
 // Sends what attempts write, a moment after it was written and beside all else: nothing waits for it, and while the engine
 // does not answer, only so much is kept as there is room for.
+import type { Growth } from '../kernel/growing-delay.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { jittered } from '../kernel/random.ts'
@@ -10,8 +12,7 @@ import { AttemptLog } from './attempt-log.ts'
 
 /** What is written is gathered for so long. */
 const GATHER_MS = 250
-const FIRST_RETRY_MS = 500
-const LAST_RETRY_MS = 10_000
+const RETRY: Growth = { firstMs: 500, maxMs: 10_000 }
 /** Attempts whose lines wait to be sent; of more than that the oldest are let go. */
 const WAITING_MAX = 500
 
@@ -34,7 +35,7 @@ export class LogSending {
   #sent: Batch | null = null
   #cancel: (() => void) | null = null
   #busy = false
-  #retryMs = FIRST_RETRY_MS
+  #failures = 0
   #warned = false
   #closed = false
 
@@ -92,11 +93,11 @@ export class LogSending {
     while (!this.#closed && (this.#sent ??= this.#next(due))) {
       if (await this.#isDone(this.#sent)) {
         this.#sent = null
-        this.#retryMs = FIRST_RETRY_MS
+        this.#failures = 0
         continue
       }
-      wait = jittered(random, this.#retryMs)
-      this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2)
+      this.#failures += 1
+      wait = jittered(random, growingDelayMs(this.#failures, RETRY))
       break
     }
     this.#busy = false

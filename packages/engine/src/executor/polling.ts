@@ -1,19 +1,19 @@
 // The claim loop: room is reserved in the turn that decides to claim, and what the claim did not use comes back in the turn
 // that hears of its answer.
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
 import type { Room } from '../model/coordinator.ts'
 import type { ClaimAnswer } from '../model/work.ts'
 import { take } from './attempts.ts'
 import type { Core, Session } from './core.ts'
-import { FIRST_RETRY_MS, isFenced, LAST_RETRY_MS, workflowsOf } from './core.ts'
+import { isFenced, RETRY, workflowsOf } from './core.ts'
 import { loseSession } from './session.ts'
 import { handBack } from './wire.ts'
 
 export const poll = async (core: Core): Promise<void> => {
   const { coordinator, options } = core
   const { random, timers } = options.ports
-  const wait = { ms: FIRST_RETRY_MS }
   while (core.state === 'running') {
     const of = core.session
     const room = of && !of.fenced && !of.over ? coordinator.reserve() : null
@@ -25,7 +25,7 @@ export const poll = async (core: Core): Promise<void> => {
       continue
     }
     core.pollInProgress = true
-    const answer = await claim(core, of, room, wait)
+    const answer = await claim(core, of, room)
     core.pollInProgress = false
     core.roomier = null
     if (answer?.ok) {
@@ -36,17 +36,12 @@ export const poll = async (core: Core): Promise<void> => {
     coordinator.release(room)
     if (answer === null) continue
     if (answer.code === 'session_ended') await loseSession(core, of, answer.message)
-    else await sleep(timers, jittered(random, wait.ms), core.stopping.signal)
+    else await sleep(timers, jittered(random, RETRY.firstMs), core.stopping.signal)
   }
 }
 
 /** An answer that did not come is asked for again under its number, until it has come or the session is over. */
-const claim = async (
-  core: Core,
-  of: Session,
-  room: Room,
-  wait: { ms: number },
-): Promise<ClaimAnswer | null> => {
+const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer | null> => {
   const { coordinator, options, stopping } = core
   const { log, random, timers } = options.ports
   const number = of.claimNo + 1
@@ -57,7 +52,7 @@ const claim = async (
     core.roomier = () => {
       if (coordinator.hasMoreThan(room)) hurry.abort()
     }
-  let again = false
+  let failures = 0
   while (!of.over && core.state === 'running') {
     try {
       const answer = await options.port.claim(
@@ -66,19 +61,17 @@ const claim = async (
           claim: number,
           most: room.most,
           except: coordinator.except(),
-          waitMs: again || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? 20_000),
+          waitMs: failures > 0 || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? 20_000),
           ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
         },
         room.partial ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,
       )
-      wait.ms = FIRST_RETRY_MS
       if (answer.ok) of.received = Math.max(of.received, number)
       return answer
     } catch (error) {
-      again = true
+      failures += 1
       log.debug('claim.failed', { session: of.id, claim: number, error })
-      await sleep(timers, jittered(random, wait.ms), stopping.signal)
-      wait.ms = Math.min(LAST_RETRY_MS, wait.ms * 2)
+      await sleep(timers, jittered(random, growingDelayMs(failures, RETRY)), stopping.signal)
     }
   }
   return null

@@ -3,6 +3,7 @@
 import { codes } from '../kernel/codes.ts'
 import type { ErrorCode } from '../kernel/codes.ts'
 import { errorOf, LeaseholdError } from '../kernel/errors.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
 import { shardOfId } from '../model/shard.ts'
@@ -11,7 +12,7 @@ import { heldDigest, PROTOCOL_VERSION } from '../model/work.ts'
 import { clearMarkers } from './clean-up.ts'
 import { close, closeLocally } from './closing.ts'
 import type { Core, Session } from './core.ts'
-import { driversOf, FIRST_RETRY_MS, heldBy, LAST_RETRY_MS } from './core.ts'
+import { driversOf, heldBy, RETRY } from './core.ts'
 import type { Sent } from './renewals.ts'
 import { elapsedSince, startRenewals } from './renewals.ts'
 import { definitionsOf } from './workflow.ts'
@@ -140,7 +141,7 @@ const renewed = (
     core.wakePoll?.()
   } else if (of.fenced || [...of.apart].some((shard) => !unreached.has(shard)))
     // what was listed is applied after the answer: ask again when it may have been
-    timers.after(FIRST_RETRY_MS, () => of.renewals.soon())
+    timers.after(RETRY.firstMs, () => of.renewals.soon())
 }
 
 /** The session was ended by the engine: what it held is somebody else's. Drop it all and register anew. */
@@ -156,8 +157,7 @@ export const loseSession = async (core: Core, of: Session, why: string): Promise
       'session.lost',
       new LeaseholdError('session_ended', `the session was ended: ${why}`, { session: of.id }),
     )
-  let wait = FIRST_RETRY_MS
-  while (isRunning(core)) {
+  for (let failures = 1; isRunning(core); failures++) {
     try {
       const made = await register(core)
       if (!isRunning(core)) return await close(core, made, [])
@@ -168,8 +168,7 @@ export const loseSession = async (core: Core, of: Session, why: string): Promise
     } catch (error) {
       if (isFinalNo(error)) return core.stopForGood('executor.refused', error)
       log.warn('session.not_registered', { error })
-      await sleep(timers, jittered(random, wait), core.stopping.signal)
-      wait = Math.min(LAST_RETRY_MS, wait * 2)
+      await sleep(timers, jittered(random, growingDelayMs(failures, RETRY)), core.stopping.signal)
     }
   }
 }

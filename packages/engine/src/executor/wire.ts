@@ -1,11 +1,12 @@
 // What an attempt sends: each write until it is answered, the pages of its journal, and its hand-back, which is asked once.
 import { Fault, LeaseholdError, StaleAttemptError } from '../kernel/errors.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { jittered } from '../kernel/random.ts'
 import { sleep } from '../kernel/timers.ts'
 import type { FirstReason } from '../model/attempt.ts'
 import type { AttemptWrite, Entry, WriteAnswer } from '../model/work.ts'
 import type { Core, Session } from './core.ts'
-import { FIRST_RETRY_MS, LAST_RETRY_MS } from './core.ts'
+import { RETRY } from './core.ts'
 
 /** Sends a write until it is answered: it can be repeated, since the store knows its own attempt's writes. */
 export const send = async (
@@ -15,8 +16,7 @@ export const send = async (
   over: () => boolean,
 ): Promise<WriteAnswer> => {
   const { port, ports } = core.options
-  let wait = FIRST_RETRY_MS
-  for (;;) {
+  for (let failures = 1; ; failures++) {
     if (of.over || over())
       throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
     try {
@@ -25,8 +25,7 @@ export const send = async (
       if (error instanceof Fault && !error.retryable) throw error
       ports.log.debug('write.failed', { run: write.run, attempt: write.attempt, error })
     }
-    await sleep(ports.timers, jittered(ports.random, wait))
-    wait = Math.min(LAST_RETRY_MS, wait * 2)
+    await sleep(ports.timers, jittered(ports.random, growingDelayMs(failures, RETRY)))
   }
 }
 
@@ -37,8 +36,7 @@ export const pages = async (
   after: number,
 ): Promise<readonly Entry[]> => {
   const { port, ports } = core.options
-  let wait = FIRST_RETRY_MS
-  for (;;) {
+  for (let failures = 1; ; failures++) {
     if (of.over)
       throw new LeaseholdError('session_ended', 'the session is over', { session: of.id })
     try {
@@ -48,8 +46,7 @@ export const pages = async (
       if (error instanceof StaleAttemptError) throw error
       ports.log.debug('journal.failed', { run, after, error })
     }
-    await sleep(ports.timers, jittered(ports.random, wait))
-    wait = Math.min(LAST_RETRY_MS, wait * 2)
+    await sleep(ports.timers, jittered(ports.random, growingDelayMs(failures, RETRY)))
   }
 }
 

@@ -2,6 +2,8 @@
 // and keeps no other from being applied; nor does one whose run another transaction has locked. One that fails by what it
 // is, and not by the store, is set aside after so many tries.
 import { Fault } from '../kernel/errors.ts'
+import type { Growth } from '../kernel/growing-delay.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { messageOf } from '../kernel/json.ts'
 import { jittered } from '../kernel/random.ts'
 import type { OrderRow } from '../transitions/apply-orders.ts'
@@ -12,6 +14,7 @@ import type { Sweep } from './loop.ts'
 import { patience } from './loop.ts'
 
 const BATCH = 200
+const AGAIN: Growth = { firstMs: 100, maxMs: 60_000 }
 
 export const applyOrders = (): Sweep => {
   const again = patience()
@@ -38,7 +41,7 @@ export const applyOrders = (): Sweep => {
           failed += 1
           const { id, tries, failures } = order
           upkeep.ports.log.warn('order.failed', { order: id, failures, error })
-          const ms = jittered(upkeep.ports.random, Math.min(60_000, 100 * 2 ** Math.min(tries, 10)))
+          const ms = jittered(upkeep.ports.random, growingDelayMs(tries + 1, AGAIN))
           // what the store does to it says nothing about the order
           if (isOfTheStore(error))
             await upkeep.store.run((tx) => postpone(tx, id, ms, messageOf(error)))

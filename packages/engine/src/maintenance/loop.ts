@@ -1,6 +1,8 @@
 // The one loop: a bounded pass, again after an interval or as soon as somebody wants it, one pass at a time, with a record
 // of each pass. A pass that fails is recorded, and the next one goes on; no error ends a loop.
 import { Fault } from '../kernel/errors.ts'
+import type { Growth } from '../kernel/growing-delay.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { seldom } from '../kernel/seldom.ts'
@@ -48,18 +50,13 @@ export interface Sweep {
  * later while some are, up to the interval.
  */
 export const patience = (): ((busy: boolean) => Pick<Pass, 'againMs'>) => {
-  let ms = FIRST_AGAIN_MS
+  let times = 0
   return (busy) => {
-    if (!busy) {
-      ms = FIRST_AGAIN_MS
-      return {}
-    }
-    const againMs = ms
-    ms = Math.min(ms * 2, 60_000)
-    return { againMs }
+    times = busy ? times + 1 : 0
+    return busy ? { againMs: growingDelayMs(times, BUSY_AGAIN) } : {}
   }
 }
-const FIRST_AGAIN_MS = 20
+const BUSY_AGAIN: Growth = { firstMs: 20, maxMs: 60_000 }
 
 /** A pass that the store could not serve is made up for once it can, also where the next would be a minute away. */
 const FAILED_AGAIN_MS = 5_000

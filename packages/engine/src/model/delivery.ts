@@ -1,5 +1,6 @@
 // Deliveries: a notice on its way to a sink. Whoever relays has claimed it, and what it records is guarded by the number of
 // its claim, so that of two who were given the same one only one is heard.
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { machine } from './machine.ts'
 import type { NoticeKind } from './notice.ts'
 import type { Settings } from './settings.ts'
@@ -96,4 +97,4 @@ export const batchSize = ({ deliveryLeaseMs, deliveryTimeoutMs }: Settings): num
 export const refusedForMs = (
   refusals: number,
   { deliveryBackoffMs, deliveryBackoffMaxMs }: Settings,
-): number => Math.min(deliveryBackoffMaxMs, deliveryBackoffMs * 2 ** Math.min(refusals - 1, 30))
+): number => growingDelayMs(refusals, { firstMs: deliveryBackoffMs, maxMs: deliveryBackoffMaxMs })

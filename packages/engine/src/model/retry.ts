@@ -1,6 +1,7 @@
 // Retries: exponential backoff with jitter. The decision is a pure function of the policy and of what was counted.
 import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { messageOf, shown } from '../kernel/json.ts'
 
 /** How often and how far apart a step, or a workflow, is tried. */
@@ -20,9 +21,11 @@ export const RETRY_IN_PLACE_MS = 2_000
 
 /** Milliseconds before the next try, after `failures` of them (1 and above); `chance` in [0, 1) takes off up to half. */
 export const backoffMs = (policy: RetryPolicy, failures: number, chance: number): number => {
-  const base = milliseconds(policy.base ?? 1_000, 'retry.base')
-  const max = milliseconds(policy.max ?? 300_000, 'retry.max')
-  const full = Math.min(max, base * (policy.factor ?? 2) ** (failures - 1))
+  const full = growingDelayMs(failures, {
+    firstMs: milliseconds(policy.base ?? 1_000, 'retry.base'),
+    maxMs: milliseconds(policy.max ?? 300_000, 'retry.max'),
+    factor: policy.factor ?? 2,
+  })
   return Math.round(full * (1 - chance / 2))
 }
 

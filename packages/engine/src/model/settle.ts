@@ -1,5 +1,6 @@
 // How an attempt's end settles its run: the table of RUN-17 with the counts of RUN-12, as one pure function. Every
 // path that ends an attempt (executor, suspend, hand-back, reap, limit, operator) passes through it.
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import type { AttemptEnd } from './attempt.ts'
 import type { Run, RunPatch, WaitOn } from './run.ts'
 import { moved } from './run.ts'
@@ -197,10 +198,10 @@ const afterHandBack = (
     })
   // the first is claimable at once: only hand-backs in a row are delayed
   if (handBacks === 1) return requeued(run, now, { ...place, handBacks })
-  const delayMs = Math.min(
-    settings.handBackDelayMaxMs,
-    settings.handBackDelayMs * 2 ** (handBacks - 2),
-  )
+  const delayMs = growingDelayMs(handBacks - 1, {
+    firstMs: settings.handBackDelayMs,
+    maxMs: settings.handBackDelayMaxMs,
+  })
   return later(
     run,
     now,

@@ -1,6 +1,7 @@
 // Executors that are started because a queue waits: when one is, and what is done with one that does not do what it was started for.
 // Decided by the server for all spawners of a queue together, on the store's clock.
 import { inWords } from '../kernel/duration.ts'
+import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { machine } from './machine.ts'
 
 export const spawnMachine = machine({
@@ -66,7 +67,10 @@ export const spawnBackoffMs = (failures: number, cooldownMs: number): number =>
     ? 0
     : Math.max(
         cooldownMs,
-        Math.min(BACKOFF_MAX_MS, Math.max(1_000, cooldownMs) * 2 ** Math.min(failures, 20)),
+        growingDelayMs(failures, {
+          firstMs: 2 * Math.max(1_000, cooldownMs),
+          maxMs: BACKOFF_MAX_MS,
+        }),
       )
 
 /** Whether an instant is less than so long ago; one in the future was written by a clock that was ahead, and says nothing. */
