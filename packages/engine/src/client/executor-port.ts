@@ -12,6 +12,7 @@ import type {
   RenewAnswer,
   Told,
 } from '../model/work.ts'
+import { CLAIM_WAIT_MS_MAX } from '../protocol/executor-shapes.ts'
 import type { Fetch } from './call.ts'
 import { call, JsonText } from './call.ts'
 import { follow } from './follow.ts'
@@ -26,8 +27,6 @@ export interface HttpPortOptions {
   readonly ports: Pick<Ports, 'timers' | 'random' | 'log'>
 }
 
-/** A proxy cuts what is silent for longer. */
-const LONGEST_CLAIM_MS = 20_000
 const CLAIM_SLACK_MS = 10_000
 const HOT_TIMEOUT_MS = 10_000
 export const httpExecutorPort = ({
@@ -56,7 +55,7 @@ export const httpExecutorPort = ({
     },
 
     async claim(request, signal) {
-      const waitMs = Math.min(request.waitMs, LONGEST_CLAIM_MS)
+      const waitMs = Math.min(request.waitMs, CLAIM_WAIT_MS_MAX)
       try {
         const answer = await call(peer, 'claim', {
           body: { ...request, waitMs },

@@ -18,15 +18,13 @@ import { workflowsOf } from './core.ts'
 import type { Driver, Returned } from './driver.ts'
 import { isolationOf } from './isolation.ts'
 import { printed } from './printed.ts'
-import { ABORT_GRACE_MS } from './options.ts'
+import { ABORT_GRACE_MS, STALL_LIMIT_MS } from './options.ts'
 import type { Prepared } from './preparing.ts'
 import type { BodyProcess, Processes } from './processes.ts'
 import { pages, send } from './wire.ts'
 
 /** How long what was aborted may take to settle before its group is told to end, and then before it is killed. */
 export const KILL_GRACE_MS = 5_000
-/** How long a process may leave a ping unanswered. */
-export const STALL_LIMIT_MS = 60_000
 const LOOK_MS = 50
 
 export class Isolated implements Pick<Driver, 'drain' | 'told'> {

@@ -51,6 +51,9 @@ export interface ExecutorOptions {
 
 export const DRAIN_MS = 25_000
 export const ABORT_GRACE_MS = 2_000
+export const CLAIM_WAIT_MS = 20_000
+/** How long a process may leave a ping unanswered, or a main loop hang, until nobody vouches for it. */
+export const STALL_LIMIT_MS = 60_000
 
 /** A supervisor that kills before the executor has let go would leave its runs to their lease (EX-20). */
 export const mustFitBefore = ({

@@ -8,6 +8,7 @@ import type { ClaimAnswer } from '../model/work.ts'
 import { take } from './attempts.ts'
 import type { Core, Session } from './core.ts'
 import { isFenced, RETRY, workflowsOf } from './core.ts'
+import { CLAIM_WAIT_MS } from './options.ts'
 import { loseSession } from './session.ts'
 import { handBack } from './wire.ts'
 
@@ -61,7 +62,7 @@ const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer |
           claim: number,
           most: room.most,
           except: coordinator.except(),
-          waitMs: failures > 0 || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? 20_000),
+          waitMs: failures > 0 || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? CLAIM_WAIT_MS),
           ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
         },
         room.partial ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,

@@ -2,6 +2,7 @@
 // look like death. The thread asks the main loop what to say; one that has hung past `stallLimitMs` is no longer vouched for.
 import * as threads from 'node:worker_threads'
 import type { RenewAnswer, RenewRequest } from '../model/work.ts'
+import { STALL_LIMIT_MS } from './options.ts'
 import type { Renewals, RenewalsOptions } from './renewals.ts'
 import { startRenewals } from './renewals.ts'
 
@@ -48,8 +49,6 @@ export interface ThreadData {
   readonly stallLimitMs: number
 }
 
-const STALL_MS = 60_000
-
 /** As `threadRenewals`, over HTTP. */
 export const httpRenewals = (
   reach: HttpThread,
@@ -63,7 +62,12 @@ export const httpRenewals = (
 
 /** Makes renewals like `startRenewals`, in a thread; where that fails, the main loop renews from then on. */
 export const threadRenewals =
-  ({ program, reach, stallLimitMs = STALL_MS, answered = (_, answer) => answer }: ThreadOptions) =>
+  ({
+    program,
+    reach,
+    stallLimitMs = STALL_LIMIT_MS,
+    answered = (_, answer) => answer,
+  }: ThreadOptions) =>
   (options: RenewalsOptions): Renewals => {
     const { ports, session, renewMs, say, heard } = options
     const running = new threads.Worker(program, {

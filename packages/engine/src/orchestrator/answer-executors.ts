@@ -3,6 +3,7 @@ import { refuse } from '../kernel/outcome.ts'
 import { nothing } from '../model/follow.ts'
 import type { ClaimRequest, RegisterRequest, RenewRequest, Told } from '../model/work.ts'
 import type { executorRoutes } from '../protocol/executor-routes.ts'
+import { CLAIM_WAIT_MS_MAX } from '../protocol/executor-shapes.ts'
 import type { Message } from '../protocol/sse.ts'
 import { endOnEvidence } from '../transitions/end-session.ts'
 import { ask } from '../store/sql.ts'
@@ -10,9 +11,6 @@ import { sessionById } from '../store/tables/sessions.ts'
 import type { AnswersTo, Shared } from './answers.ts'
 import { standingDirectives } from './standing-directives.ts'
 import { writeEach } from './write-each.ts'
-
-/** Proxies cut what is silent for longer. */
-const LONGEST_CLAIM_MS = 20_000
 
 export const executorAnswers = ({
   adoptions,
@@ -28,7 +26,7 @@ export const executorAnswers = ({
     },
 
     async claim({ body, signal }) {
-      const request: ClaimRequest = { ...body, waitMs: Math.min(body.waitMs, LONGEST_CLAIM_MS) }
+      const request: ClaimRequest = { ...body, waitMs: Math.min(body.waitMs, CLAIM_WAIT_MS_MAX) }
       return { ...(await port.claim(request, signal)) }
     },
 

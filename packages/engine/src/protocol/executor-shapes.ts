@@ -6,6 +6,9 @@ import { LINE_MAX, logSources } from '../model/log.ts'
 import { entryKinds } from '../model/work.ts'
 import { instant, json, jsonText, maybe, name, someJson, whole } from './values.ts'
 
+/** How long one request may wait for runs, in milliseconds: proxies cut what is silent for longer. */
+export const CLAIM_WAIT_MS_MAX = 20_000
+
 const text = z.string().max(4_000)
 const key = z.string().min(1).max(2_000)
 /** Delays may be the outcome of a jitter. */
