@@ -54,7 +54,7 @@ test('columns of state are found on the left of the set clause only', () => {
 test('only the state writer sets a state, also when the text lies elsewhere in store', () => {
   const sql = "update runs set status = 'failed' where id = ?"
   expect(faults(inStore, sql)).toHaveLength(1)
-  expect(faults('packages/engine/src/store/move.ts', sql)).toEqual([])
+  expect(faults('packages/engine/src/store/move/claims.ts', sql)).toEqual([])
 })
 
 test('SQL outside store is refused, and prose is not SQL', () => {

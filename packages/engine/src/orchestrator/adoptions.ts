@@ -2,7 +2,7 @@
 // token takes it over.
 import { refuse } from '../kernel/outcome.ts'
 import type { ClaimAnswer, Grant } from '../model/work.ts'
-import type { Adoption } from '../store/move.ts'
+import type { Adoption } from '../store/move/claims.ts'
 import { ask } from '../store/sql.ts'
 import { heldHere } from '../store/tables/journal.ts'
 import { adopt } from '../transitions/adopt.ts'

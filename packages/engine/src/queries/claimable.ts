@@ -1,8 +1,8 @@
 // What a claim would be given now, to be offered: by the rules of the claim itself, with nothing locked and nothing written.
 import { ask } from '../store/sql.ts'
 import type { Steps, Tx } from '../store/sql.ts'
-import type { LaneClaim, OfferRow } from '../store/move.ts'
-import { offerStatements } from '../store/move.ts'
+import type { LaneClaim, OfferRow } from '../store/move/claims.ts'
+import { offerStatements } from '../store/move/claims.ts'
 import { anyDue, withheldLanes } from '../store/tables/runs.ts'
 
 export interface Claimable {

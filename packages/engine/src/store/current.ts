@@ -1,6 +1,6 @@
 // The run that an id means now: runs that continue one another are a series, and what is sent to one reaches the newest.
 import type { Run } from '../model/run.ts'
-import { lockRuns, runOf } from './move.ts'
+import { lockRuns, runOf } from './move/run-row.ts'
 import type { Steps } from './sql.ts'
 import { ask } from './sql.ts'
 import { currentOfSeries, presentRuns } from './tables/runs.ts'

@@ -1,6 +1,6 @@
 // Removes families of runs whose members have all ended longer ago than the retention, a bounded batch at a time.
 import type { Settings } from '../model/settings.ts'
-import { lockRuns } from '../store/move.ts'
+import { lockRuns } from '../store/move/run-row.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import { forgetDeliveries } from '../store/tables/deliveries.ts'

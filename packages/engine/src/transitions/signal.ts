@@ -13,7 +13,7 @@ import type { Wait } from '../model/wait.ts'
 import { settleWaits } from '../model/wait.ts'
 import { approvalsSettled, follows } from '../store/consequences.ts'
 import { lockCurrent } from '../store/current.ts'
-import { writeRuns } from '../store/move.ts'
+import { writeRuns } from '../store/move/whole-runs.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import {

@@ -21,7 +21,8 @@ import {
   declaredLimits,
   follows,
 } from '../store/consequences.ts'
-import { lockRuns, runOf, writeEnds, writeProgress, writeRuns } from '../store/move.ts'
+import { lockRuns, runOf } from '../store/move/run-row.ts'
+import { writeEnds, writeProgress, writeRuns } from '../store/move/whole-runs.ts'
 import type { Statement, Steps, Tx } from '../store/sql.ts'
 import { ask, finish, UniqueViolation, wrote } from '../store/sql.ts'
 import {

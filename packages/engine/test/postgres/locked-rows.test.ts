@@ -3,7 +3,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { pruneEnded } from '../../src/maintenance/prune-ended.ts'
-import { lockRuns } from '../../src/store/move.ts'
+import { lockRuns } from '../../src/store/move/run-row.ts'
 import { ask, sql, statement } from '../../src/store/sql.ts'
 import type { Manner } from '../../src/store/store.ts'
 import { postgresUrl } from '../support/postgres.ts'

@@ -1,8 +1,8 @@
-// Runs: insertion and everything that is read of them. Their state columns are written in ../move.ts alone.
+// Runs: insertion and everything that is read of them. Their state columns are written in ../move/ alone.
 import type { RunStatus } from '../../model/run.ts'
 import type { NewRun } from '../../model/start.ts'
-import type { RunRow } from '../move.ts'
-import { runColumns } from '../move.ts'
+import type { RunRow } from '../move/run-row.ts'
+import { runColumns } from '../move/run-row.ts'
 import type { Statement } from '../sql.ts'
 import { forEach, rows, sql, statement } from '../sql.ts'
 

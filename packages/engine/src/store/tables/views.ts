@@ -1,8 +1,8 @@
 // What people look at: lists, counts, lines and their holders. Reads only; no statement here reads more ended runs than an
 // index lets it, and every count stops at a bound.
 import type { RunStatus } from '../../model/run.ts'
-import type { RunRow } from '../move.ts'
-import { runColumns } from '../move.ts'
+import type { RunRow } from '../move/run-row.ts'
+import { runColumns } from '../move/run-row.ts'
 import type { Param, Sql, Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
 import { unitsIn } from './limits.ts'

@@ -1,10 +1,10 @@
 // PostgreSQL's twins of the plain writes (ADR 22): a writing statement there can read what another of the same text returned,
-// so that each is one statement and one round trip. Guards and assignments are those of their portable twins in ./move.ts.
-import type { PlainEnd, PlainWrite, Progressed } from './move.ts'
-import { COMPLETED, ENDS_PLAINLY, PLAIN_ROW, PROGRESSED } from './move.ts'
-import type { Statement } from './sql.ts'
-import { forEach, rows, sql } from './sql.ts'
-import type { StepRow } from './tables/journal.ts'
+// so that each is one statement and one round trip. Guards and assignments are those of their portable twins in ./plain.ts.
+import type { PlainEnd, PlainWrite, Progressed } from './plain.ts'
+import { COMPLETED, ENDS_PLAINLY, PLAIN_ROW, PROGRESSED } from './plain.ts'
+import type { Statement } from '../sql.ts'
+import { forEach, rows, sql } from '../sql.ts'
+import type { StepRow } from '../tables/journal.ts'
 
 // a look into one object for each entry: joined, two batches would be compared each with each
 const REV = '((select jsonb_object_agg(up.id, up.rev) from up) ->> s.run)'
