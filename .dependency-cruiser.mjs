@@ -23,7 +23,7 @@ const folders = Object.keys(may)
 const cliMore = [
   {
     name: 'cli-starts',
-    files: '(body|renewals|idling|commands/(serve|dev|work|attempt|spawn))',
+    files: '(idling|commands/(serve|dev|work|attempt|spawn))',
     more: 'orchestrator/|executor/',
   },
   { name: 'cli-mends', files: 'commands/(migrate|doctor)', more: 'orchestrator/main\\.ts$' },
@@ -114,9 +114,27 @@ export default {
       { path: `${source}/entry/` },
     ),
     rule(
+      'programs-are-started',
+      'nothing imports a program: it is a process or a thread of its own',
+      { path: '^packages/', pathNot: tests },
+      { path: `${source}/programs/` },
+    ),
+    rule(
+      'embedded-is-all-of-it',
+      'the engine in one process is put together above its parts',
+      { path: '^packages/engine/src/', pathNot: [tests, `${source}/(entry|embedded)/`] },
+      { path: `${source}/embedded/` },
+    ),
+    rule(
+      'embedded-direction',
+      'and is no part of the command line',
+      { path: `${source}/embedded/` },
+      { path: `${source}/(cli|testing|entry|programs)/` },
+    ),
+    rule(
       'cli-is-a-program',
-      'nothing imports the command line',
-      { path: '^packages/', pathNot: [tests, `${source}/cli/`] },
+      'nothing but programs beside it imports the command line',
+      { path: '^packages/', pathNot: [tests, `${source}/(cli|programs)/`] },
       { path: `${source}/cli/` },
     ),
     rule(

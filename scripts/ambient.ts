@@ -6,7 +6,9 @@ import ts from 'typescript'
 import { filesUnder, isMain, isTest, lineAt, report, root, type Finding } from './files.ts'
 
 const source = 'packages/engine/src/'
-const edges = ['kernel/', 'entry/', 'cli/', 'orchestrator/main.ts'].map((part) => source + part)
+const edges = ['kernel/', 'entry/', 'programs/', 'embedded/', 'cli/', 'orchestrator/main.ts'].map(
+  (part) => source + part,
+)
 
 const globals = new Set(['setTimeout', 'setInterval', 'setImmediate'])
 const properties = new Set([

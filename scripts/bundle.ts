@@ -15,9 +15,10 @@ const OTHERS = new Set(['types', 'bench', 'planted'])
 /** Dependencies for the sake of their declarations: what runs of them is inside. */
 const DECLARED = new Set(['zod'])
 
-const entries = readdirSync(path.join(engine, 'src/entry'))
-  .map((file) => `entry/${path.parse(file).name}`)
-  .filter((name) => name !== 'entry/embedded')
+/** What is imported, and what is started. */
+const entries = ['entry', 'programs'].flatMap((folder) =>
+  readdirSync(path.join(engine, 'src', folder)).map((file) => `${folder}/${path.parse(file).name}`),
+)
 
 const bundle = async (outdir: string): Promise<readonly string[]> => {
   const { dependencies } = JSON.parse(readFileSync(path.join(engine, 'package.json'), 'utf8')) as {
@@ -25,12 +26,10 @@ const bundle = async (outdir: string): Promise<readonly string[]> => {
   }
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['cli/main', 'cli/body', 'cli/renewals', 'executor/renewal-main', ...entries].map(
-      (out) => ({
-        in: `packages/engine/src/${out}.ts`,
-        out,
-      }),
-    ),
+    entryPoints: ['cli/main', ...entries].map((out) => ({
+      in: `packages/engine/src/${out}.ts`,
+      out,
+    })),
     // its place in the end, which is what source maps count from
     outdir: dist,
     write: false,

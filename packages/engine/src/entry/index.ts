@@ -1,6 +1,11 @@
 // `leasehold`: what authors import, and the whole engine inside one process. The engine is loaded when it is opened, so that
 // an executor that imports workflows loads neither a database nor a server.
-import type { Embedded, EmbeddedOnDatabase, EmbeddedOptions, EmbeddedEngine } from './embedded.ts'
+import type {
+  Embedded,
+  EmbeddedOnDatabase,
+  EmbeddedOptions,
+  EmbeddedEngine,
+} from '../embedded/engine.ts'
 
 /** Opens the file, takes back what an earlier process held, and drives runs until `close`. */
 export function embedded(options: EmbeddedOptions): Promise<Embedded>
@@ -9,11 +14,16 @@ export function embedded(options: EmbeddedOnDatabase): Promise<EmbeddedEngine>
 export async function embedded(
   options: EmbeddedOptions | EmbeddedOnDatabase,
 ): Promise<EmbeddedEngine> {
-  const { openEmbedded, openOnDatabase } = await import('./embedded.ts')
+  const { openEmbedded, openOnDatabase } = await import('../embedded/engine.ts')
   return 'file' in options ? openEmbedded(options) : openOnDatabase(options)
 }
 
-export type { Embedded, EmbeddedOnDatabase, EmbeddedOptions, EmbeddedEngine } from './embedded.ts'
+export type {
+  Embedded,
+  EmbeddedOnDatabase,
+  EmbeddedOptions,
+  EmbeddedEngine,
+} from '../embedded/engine.ts'
 export { FatalError, LeaseholdError, RetryAfterError, StaleAttemptError } from '../kernel/errors.ts'
 export { ChildFailedError, StepError } from '../executor/failure.ts'
 export { task, workflow } from '../executor/workflow.ts'

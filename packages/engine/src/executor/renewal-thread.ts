@@ -3,6 +3,7 @@
 import * as threads from 'node:worker_threads'
 import type { RenewAnswer, RenewRequest } from '../model/work.ts'
 import { STALL_LIMIT_MS } from './options.ts'
+import { programs } from './programs.ts'
 import type { Renewals, RenewalsOptions } from './renewals.ts'
 import { startRenewals } from './renewals.ts'
 
@@ -55,7 +56,7 @@ export const httpRenewals = (
   stallLimitMs?: number,
 ): ((options: RenewalsOptions) => Renewals) =>
   threadRenewals({
-    program: new URL('../executor/renewal-main.js', import.meta.url),
+    program: programs.renewalsHttp,
     reach,
     ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
   })

@@ -9,6 +9,7 @@ import type { FromBody } from './body-protocol.ts'
 import type { HostProcess } from './host-process.ts'
 import { processAt, processBegan, processTable } from './host-process.ts'
 import type { ProcessGroup, ProcessLabel, Processes } from './processes.ts'
+import { programs } from './programs.ts'
 import { sandboxed, whyNoSandbox } from './sandbox.ts'
 
 /** What every program needs to find its way, and nothing that lets it into anywhere. */
@@ -25,12 +26,10 @@ export interface ProcessesOptions {
 
 const OUTPUTS = ['stdout', 'stderr'] as const
 
-const PROGRAM = new URL('../cli/body.js', import.meta.url)
-
 export const systemProcesses = ({
   module,
   env,
-  program = fileURLToPath(PROGRAM),
+  program = fileURLToPath(programs.body),
 }: ProcessesOptions): Processes => {
   /** Groups that this process has started and looks at until they are gone: nobody else can have their numbers meanwhile. */
   const own = new WeakSet<ProcessGroup>()

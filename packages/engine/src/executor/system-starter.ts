@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { programs } from './programs.ts'
 import type { Starter } from './spawner.ts'
 
 export interface SystemStarterOptions {
@@ -18,15 +19,13 @@ export interface SystemStarterOptions {
   readonly program?: string
 }
 
-const PROGRAM = new URL('../cli/main.js', import.meta.url)
-
 export const systemStarter = ({
   module,
   flags,
   env,
   cwd,
   idleMs,
-  program = fileURLToPath(PROGRAM),
+  program = fileURLToPath(programs.command),
 }: SystemStarterOptions): Starter => ({
   kind: 'process',
   async start({ session, queue, slots, startByMs }) {

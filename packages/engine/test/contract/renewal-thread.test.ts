@@ -50,7 +50,7 @@ const thread = async (data: Partial<ThreadData>) => {
       renewMs: 50,
       stallLimitMs: 60_000,
       ...data,
-      main: new URL('../../src/executor/renewal-main.ts', import.meta.url).href,
+      main: new URL('../../src/programs/renewals-http.ts', import.meta.url).href,
       tsx: import.meta.resolve('tsx/esm/api'),
     } satisfies ThreadData & HttpThread & Record<'main' | 'tsx', string>,
   })

@@ -5,7 +5,6 @@ import type { Client } from '../client/client.ts'
 import { connect } from '../client/client.ts'
 import type { Executor, ExecutorOptions } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
-import { threadRenewals } from '../executor/renewal-thread.ts'
 import { temporaryScratch } from '../executor/scratch.ts'
 import { systemProcesses } from '../executor/system-processes.ts'
 import type { AnyWorkflow } from '../executor/context.ts'
@@ -17,7 +16,8 @@ import { systemPorts } from '../kernel/ports.ts'
 import { secretsIn } from '../model/redaction.ts'
 import type { Settings } from '../model/settings.ts'
 import { makeHandler } from '../orchestrator/handler.ts'
-import { CLOSED, untilClosed } from '../orchestrator/until-closed.ts'
+import { databaseRenewals } from './database-renewals.ts'
+import { CLOSED, untilClosed } from './until-closed.ts'
 import type { StoreAt } from '../model/store-at.ts'
 import type { Opened } from '../orchestrator/open.ts'
 import { openOnSqlite } from '../orchestrator/open.ts'
@@ -93,26 +93,6 @@ export const openOnDatabase = async (options: EmbeddedOnDatabase): Promise<Embed
   })
   return started(opened, ports, options, databaseRenewals(opened, addressOf(options)))
 }
-
-/**
- * Renewals for an executor on `opened.embedded`, from a thread of its own with connections of its own to the same database:
- * the option `renewals` of `makeExecutor`. A body that keeps the main loop busy for up to `stallLimitMs` (default 60 s) then
- * does not cost its runs.
- */
-export const databaseRenewals = (
-  opened: Opened,
-  {
-    url,
-    schema,
-    stallLimitMs,
-  }: { readonly url: string; readonly schema?: string; readonly stallLimitMs?: number },
-): NonNullable<ExecutorOptions['renewals']> =>
-  threadRenewals({
-    program: new URL('../cli/renewals.js', import.meta.url),
-    reach: { url, ...(schema === undefined ? {} : { schema }) },
-    ...(stallLimitMs === undefined ? {} : { stallLimitMs }),
-    answered: (request, answer) => opened.embedded.renewed(request, answer),
-  })
 
 /** Starts the executor of an opened engine, and a client on it. */
 const started = async (

@@ -4,8 +4,8 @@ import type { FromBody, ToBody } from '../executor/body-protocol.ts'
 import { serveBody } from '../executor/body.ts'
 import { messageOf } from '../kernel/json.ts'
 import { systemPorts } from '../kernel/ports.ts'
-import { loadWorkflows } from './load-workflows.ts'
-import { processLog } from './log-lines.ts'
+import { loadWorkflows } from '../cli/load-workflows.ts'
+import { processLog } from '../cli/log-lines.ts'
 
 /** The whole group, this process with it. */
 const endAll = (): void => {
