@@ -1,4 +1,5 @@
 // Answers to operators: executors, slots, queues, pauses, versions, sweeps, the audit, and whether the server is well.
+import type { Family } from '../kernel/meters.ts'
 import { EXPOSITION, expose } from '../kernel/meters.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { operationsRoutes } from '../protocol/operations-routes.ts'
@@ -25,6 +26,13 @@ import { setCurrent } from '../transitions/set-current.ts'
 import { setLimit } from '../transitions/set-limit.ts'
 import type { AnswersTo, Shared } from './answers.ts'
 import { paged, placeOf } from './cursor.ts'
+import type { Engine } from './engine.ts'
+
+/** What the store holds, and what this process has counted of it. */
+export const figuresOf = async (engine: Engine): Promise<Family[]> => {
+  const stored = await engine.read((tx) => metrics(tx, engine.settings, engine.passes.since))
+  return [...stored, ...engine.meters.families()]
+}
 
 export const operationsAnswers = ({
   engine,
@@ -118,9 +126,7 @@ export const operationsAnswers = ({
   },
 
   async metrics() {
-    const stored = await engine.read((tx) => metrics(tx, engine.settings, engine.passes.since))
-    const own = [...engine.meters.families(), ...figures()]
-    return new Response(expose([...stored, ...own]), {
+    return new Response(expose([...(await figuresOf(engine)), ...figures()]), {
       headers: { 'content-type': EXPOSITION, 'cache-control': 'no-store' },
     })
   },

@@ -44,11 +44,13 @@ export interface Asked<R extends Route> {
   readonly command: Command | null
   /** Does a transition, once for each `Idempotency-Key`. */
   once<T>(transition: Transition<T>): Promise<Outcome<T>>
+  /** As `once`, on another engine of the same store. */
+  onceAt<T>(engine: Engine, transition: Transition<T>): Promise<Outcome<T>>
   /** Answers server-sent events from a source. */
   stream(source: Source): Response
 }
 
-type Reply<R extends Route> = Response | AnswerOf<R> | Outcome<AnswerOf<R>>
+export type Reply<R extends Route> = Response | AnswerOf<R> | Outcome<AnswerOf<R>>
 
 export type AnswersTo<N extends RouteName> = {
   readonly [K in N]: (asked: Asked<Routes[K]>) => Promise<Reply<Routes[K]>>

@@ -3,12 +3,14 @@
 import { Hono } from 'hono'
 import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import type { AttemptGrant } from '../kernel/attempt-token.ts'
 import { codes } from '../kernel/codes.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Family } from '../kernel/meters.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { isName } from '../model/definition.ts'
+import type { ExecutorPort } from '../model/work.ts'
 import { docsPage } from '../protocol/docs-page.ts'
 import { openApi } from '../protocol/openapi.ts'
 import { PROBLEM_TYPE, problemOf } from '../protocol/problem.ts'
@@ -41,6 +43,8 @@ import { gate } from './gate.ts'
 import { inputCheck } from './input-check.ts'
 import type { Share } from './request-body.ts'
 import { readBody, readBytes } from './request-body.ts'
+import { shardAnswers } from './shard-answers.ts'
+import type { Shards } from './shards.ts'
 
 export interface HandlerOptions {
   /** Without tokens only this machine may call, by its own names. */
@@ -55,6 +59,8 @@ export interface HandlerOptions {
   readonly onDefect?: (error: unknown) => void
   /** Figures of the process around the engine, for `/metrics`. */
   readonly figures?: () => readonly Family[]
+  /** The databases of one store, of which the engine is the first. Default: it is a store by itself. */
+  readonly shards?: Shards
   /** How often an executor over WebSocket is asked whether it is there. Default 5 s. */
   readonly pulseMs?: number
 }
@@ -100,25 +106,28 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     onDefect: (error) => options.onDefect?.(error),
     ...(options.pulseMs === undefined ? {} : { pulseMs: options.pulseMs }),
   })
-  const shared: Shared = {
-    engine,
-    port,
-    adoptions: adoptionsOf(engine),
+  const { shards } = options
+  const engines = shards?.engines ?? [engine]
+  const shared = {
     checkInput: inputCheck(ports.log),
     secrets: new Map(Object.entries(options.hookSecrets ?? {})),
     reapSoon: options.reapSoon ?? (() => undefined),
     figures: options.figures ?? (() => []),
     health: { draining: () => draining, inFlight: () => inFlight + sockets.inFlight },
   }
-  const answers: AnswersTo<RouteName> = {
-    ...runAnswers(shared),
-    ...scheduleAnswers(shared),
-    ...triggerAnswers(shared),
-    ...operationsAnswers(shared),
-    ...deliveryAnswers(shared),
-    ...executorAnswers(shared),
-    ...spawnAnswers(shared),
-  }
+  const answersOf = (of: Engine, through: ExecutorPort): AnswersTo<RouteName> =>
+    allAnswers({ ...shared, engine: of, port: through, adoptions: adoptionsOf(of) })
+  const answers: AnswersTo<RouteName> =
+    shards === undefined
+      ? answersOf(engine, port)
+      : shardAnswers({
+          shards,
+          answers: engines.map((each) =>
+            answersOf(each, executorPort(each, { process: 'remote', embedded: false })),
+          ),
+          executors: answersOf(engine, shards.port),
+          figures: shared.figures,
+        })
 
   const refused = (
     request: Request,
@@ -131,6 +140,15 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       : null)
 
   const receiving: Share = { most: Math.max(DELIVERIES_MAX, 4 * settings.hookBodyMax), held: 0 }
+  /** Each shard makes tokens for attempts of its own runs. */
+  const proven = (token: string): AttemptGrant | null => {
+    for (const each of engines) {
+      const grant = each.grants.proven(token)
+      if (grant !== null) return grant
+    }
+    return null
+  }
+
   const readAs = async (route: Route, request: Request) => {
     if (route.raw === true) {
       const read = await readBytes(request, settings.hookBodyMax, receiving)
@@ -164,7 +182,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
   ): Promise<Response> => {
     const route: Route = routes[name]
     const token = attemptTokenOf(request)
-    const grant = token === null ? null : engine.grants.proven(token)
+    const grant = token === null ? null : proven(token)
     const no = refused(request, route, grant !== null)
     if (no) return problemResponse(no)
     const body = await readAs(route, request)
@@ -194,8 +212,9 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       },
       lastEventId: request.headers.get('last-event-id'),
       command,
-      async once<T>(transition: Transition<T>): Promise<Outcome<T>> {
-        const done = await doOnce(engine, command, transition)
+      once: (transition) => asked.onceAt(engine, transition),
+      async onceAt<T>(at: Engine, transition: Transition<T>): Promise<Outcome<T>> {
+        const done = await doOnce(at, command, transition)
         replayed = done.replayed
         return done.answer
       },
@@ -319,7 +338,8 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
         return problemResponse(
           refuse('unknown_route', `a WebSocket is opened at ${SOCKET_PATH}, and nowhere else`),
         )
-      const no = refused(request, { role: 'executor' })
+      const no =
+        refused(request, { role: 'executor' }) ?? (shards === undefined ? null : NO_SOCKETS)
       return no && problemResponse(no)
     },
     connect: (socket) => sockets.connect(socket),
@@ -329,6 +349,22 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
     },
   }
 }
+
+const allAnswers = (shared: Shared): AnswersTo<RouteName> => ({
+  ...runAnswers(shared),
+  ...scheduleAnswers(shared),
+  ...triggerAnswers(shared),
+  ...operationsAnswers(shared),
+  ...deliveryAnswers(shared),
+  ...executorAnswers(shared),
+  ...spawnAnswers(shared),
+})
+
+/** Work is offered to those who serve one database: of several each would offer what the others do not know of. */
+const NO_SOCKETS = refuse(
+  'invalid_request',
+  'a store of several databases has no WebSockets for executors yet; let them come over HTTP, with via http',
+)
 
 let made: Record<string, unknown> | undefined
 /** The OpenAPI document, made when it is first asked for. */

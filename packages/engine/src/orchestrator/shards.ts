@@ -31,12 +31,15 @@ import type { StartAnswer, StartItem } from '../transitions/start.ts'
 import type { Engine } from './engine.ts'
 import type { Opened } from './open.ts'
 import { all, atShard, isAway } from './shard-faults.ts'
+import { mergeRunPages } from './shard-merges.ts'
 import { shardedPort } from './shard-port.ts'
 
 type OfRun = Pick<Engine, 'pause' | 'resume' | 'reversion' | 'takeFrom'>
 
 export interface Shards
   extends OfRun, Pick<Engine, 'start' | 'startMany' | 'signal' | 'cancel' | 'retry' | 'decide'> {
+  /** In their order. */
+  readonly engines: readonly Engine[]
   /** The executor port over all of them. */
   readonly port: ExecutorPort
   /** The engine of a run's shard. */
@@ -116,6 +119,7 @@ export const joinShards = async (
   }
 
   return {
+    engines,
     port: shardedPort(
       opened.map(({ remote }) => remote),
       { ...first.ports, pollMs: first.settings.pollMs, patienceMs },
@@ -180,17 +184,7 @@ export const joinShards = async (
       const pages = await ofEach((engine) =>
         engine.read((tx) => runList(tx, filter, cursor, limit)),
       )
-      // a shard has shown all that is not below its next place
-      const known = pages.reduce<string | null>(
-        (most, { next }) => (next !== null && (most === null || next > most) ? next : most),
-        null,
-      )
-      const runs = pages
-        .flatMap((page) => page.runs)
-        .filter(({ id }) => known === null || id >= known)
-        .sort((a, b) => (a.id < b.id ? 1 : -1))
-      const page = runs.slice(0, limit)
-      return { runs: page, next: runs.length > limit ? (page.at(-1)?.id ?? known) : known }
+      return mergeRunPages(pages, limit)
     },
     async countRuns() {
       const sums = new Map<StatusCount['status'], StatusCount>()

@@ -5,6 +5,8 @@ import type { StartCommand } from '../../src/model/start.ts'
 import { shardOfOwner } from '../../src/model/shard.ts'
 import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
 import type { Shards } from '../../src/orchestrator/shards.ts'
+import type { Handler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/handler.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
 import { NOW } from './run.ts'
@@ -121,6 +123,55 @@ export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined>
       return Object.fromEntries(
         counts.filter(({ count }) => count > 0).map(({ status, count }) => [status, count]),
       )
+    },
+  }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Readonly<Record<string, unknown>>
+}
+export interface Server extends Joined {
+  readonly handler: Handler
+  ask(method: string, path: string, body?: unknown, headers?: object): Promise<Answer>
+  begin(owner: string | null, more?: object): Promise<string>
+}
+
+/** A server of two databases, with an executor on both. */
+export const serve = async (): Promise<Server> => {
+  const t = await join()
+  const handler = makeHandler(t.shards.engines[0] as never, { shards: t.shards })
+  onTestFinished(() => handler.stop())
+  const ask: Server['ask'] = async (method, path, body, headers = {}) => {
+    const response = await handler.fetch(
+      new Request(`http://localhost${path}`, {
+        method,
+        headers: { ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    )
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (text.startsWith('{') ? JSON.parse(text) : { text }) as Answer['body'],
+    }
+  }
+  await ask('POST', '/v1/executor/register', registration('ses_a'))
+  return {
+    ...t,
+    handler,
+    ask,
+    async begin(owner, more = {}) {
+      const { status, body } = await ask('POST', '/v1/runs', {
+        workflow: 'w',
+        input: null,
+        ...(owner === null ? {} : { owner }),
+        ...more,
+      })
+      if (status !== 200) throw new Error(JSON.stringify(body))
+      return String(body['id'])
     },
   }
 }
