@@ -11,7 +11,8 @@ import { isName, NAME_EXPECTED } from '../model/definition.ts'
 import type { Settings } from '../model/settings.ts'
 import { defaults, settingsFaults } from '../model/settings.ts'
 import type { SinkConfig } from '../model/sinks.ts'
-import type { StoreAt } from '../model/store-at.ts'
+import { SHARDS_MAX } from '../model/shard.ts'
+import type { StoresAt } from '../model/store-at.ts'
 import { readSinks } from './sinks.ts'
 
 export interface Config {
@@ -21,6 +22,8 @@ export interface Config {
   readonly database: string | null
   /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
   readonly databaseListen: string | null
+  /** Databases that are joined as one store, in their order; none where there is one store. */
+  readonly databases: readonly string[]
   readonly databaseConnections: number
   /** How long a migration waits for a table that another transaction uses. */
   readonly databaseMigrationLockMs: number
@@ -113,6 +116,19 @@ const items: Readonly<Record<Name, Item>> = {
   file: { schema: aPath, expected: 'a path', fallback: '.leasehold/leasehold.db' },
   database: postgres,
   databaseListen: postgres,
+  databases: {
+    schema: list.pipe(
+      z
+        .array(postgres.schema)
+        .max(SHARDS_MAX)
+        .refine((all) => all.length !== 1)
+        .refine((all) => new Set(all).size === all.length),
+    ),
+    expected:
+      'two or more URLs such as postgres://user@host/database, each once, separated by commas',
+    fallback: [],
+    secret: true,
+  },
   databaseConnections: {
     schema: z.coerce.number().int().min(1),
     expected: 'a whole number of 1 or more',
@@ -182,24 +198,20 @@ const setting = (name: keyof Settings): Item => ({
   fallback: defaults[name],
 })
 
-/** The store that the configuration names. */
+/** The store that the configuration names, or the databases that are joined as one. */
 export const storeOf = ({
   file,
   database,
-  databaseListen,
-  databaseConnections,
-  databaseMigrationLockMs,
-  databaseSchema,
-}: Config): StoreAt =>
-  database === null
-    ? { file }
-    : {
-        database,
-        listen: databaseListen,
-        connections: databaseConnections,
-        migrationLockMs: databaseMigrationLockMs,
-        schema: databaseSchema,
-      }
+  databases,
+  databaseListen: listen,
+  databaseConnections: connections,
+  databaseMigrationLockMs: migrationLockMs,
+  databaseSchema: schema,
+}: Config): StoresAt => {
+  const common = { connections, migrationLockMs, schema }
+  if (databases.length > 0) return databases.map((each) => ({ database: each, ...common }))
+  return database === null ? { file } : { database, listen, ...common }
+}
 
 export interface Value {
   readonly name: string
@@ -286,13 +298,24 @@ export const loadConfig = (
   const settings = Object.fromEntries(
     Object.keys(defaults).map((name) => [name, of(name)]),
   ) as unknown as Settings
-  faults.push(...settingsFaults(settings))
+  faults.push(...settingsFaults(settings), ...storeFaults(of))
   if (faults.length > 0) throw new LeaseholdError('invalid_config', faults.join('; '), { faults })
   const flatValues = Object.fromEntries(Object.keys(items).map((name) => [name, of(name)]))
   return {
     config: { ...flatValues, settings, sinks } as unknown as Config,
     values: [...values.values()],
   }
+}
+
+/** Several databases stand in place of one, and each is listened to where it is. */
+const storeFaults = (of: (name: string) => unknown): string[] => {
+  const several = (of('databases') as readonly string[]).length > 0
+  return (['database', 'databaseListen'] as const)
+    .filter((name) => several && of(name) !== null)
+    .map(
+      (name) =>
+        `${name} and databases are both set; ${name === 'database' ? 'keep one of them' : 'listening elsewhere is for one database'}`,
+    )
 }
 
 /** Variables that processes of ours give to those that they start. */

@@ -15,7 +15,7 @@ export interface Around {
 
 /** Flags that are settings, by the names that they have in the configuration. */
 const SETTINGS = [
-  'config', 'file', 'database', 'url', 'via', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs',
+  'config', 'file', 'database', 'databases', 'url', 'via', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs',
 ] // prettier-ignore
 
 const KILL_LIMIT = 'when the supervisor kills it after its signal; it must have time to stop'
@@ -113,6 +113,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
     .option('--file <path>', 'SQLite file')
     .option('--database <url>', 'PostgreSQL database instead (better: LEASEHOLD_DATABASE)')
+    .option('--databases <urls>', 'several as one store (better: LEASEHOLD_DATABASES)')
     .option('--host <host>', 'address to listen on')
     .option('--port <port>', 'port to listen on; 0 takes a free one')
     .option('--token <token>', 'token that callers must show')
@@ -176,6 +177,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
     .option('--file <path>', 'SQLite file')
     .option('--database <url>', 'PostgreSQL database instead (better: LEASEHOLD_DATABASE)')
+    .option('--databases <urls>', 'several as one store (better: LEASEHOLD_DATABASES)')
     .option('--plan', 'only say what would be done, and which locks it takes')
     .option(
       '--to <url>',
@@ -402,6 +404,7 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
   )
     .option('--file <path>', 'SQLite file, with --after-restore')
     .option('--database <url>', 'PostgreSQL database instead, with --after-restore')
+    .option('--databases <urls>', 'several as one store, with --after-restore')
     .option('--after-restore', 'raise the generation of a restored store')
   command(
     'config',

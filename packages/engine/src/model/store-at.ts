@@ -15,6 +15,14 @@ export type StoreAt =
       readonly schema?: string
     }
 
+/** One store, or the databases that are joined as one, in their order. */
+export type StoresAt = StoreAt | readonly StoreAt[]
+
+export const storesIn = (at: StoresAt): readonly StoreAt[] => ('map' in at ? at : [at])
+
+/** As `nameOf`, of several in their order. */
+export const namesOf = (at: StoresAt): string => storesIn(at).map(nameOf).join(', ')
+
 /** The store as people name it: no password is shown. */
 export const nameOf = (store: StoreAt): string => {
   if ('file' in store) return store.file

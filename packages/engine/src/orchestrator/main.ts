@@ -3,15 +3,16 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Defect, Fault } from '../kernel/errors.ts'
+import { Defect, Fault, LeaseholdError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import { watchProcess } from '../kernel/process-figures.ts'
 import { systemOutgoing } from '../kernel/outgoing.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { Settings } from '../model/settings.ts'
+import type { Shard } from '../model/shard.ts'
 import type { SinkConfig } from '../model/sinks.ts'
-import type { StoreAt } from '../model/store-at.ts'
-import { nameOf } from '../model/store-at.ts'
+import type { StoreAt, StoresAt } from '../model/store-at.ts'
+import { nameOf, namesOf, storesIn } from '../model/store-at.ts'
 import type { Migrated } from '../store/migrate.ts'
 import { migrateSqlite, planNewSqlite, planSqlite } from '../store/migrate.ts'
 import type { PlannedMigration } from '../store/migration-plan.ts'
@@ -28,10 +29,12 @@ import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
 import type { Listening } from './server.ts'
 import { serve } from './server.ts'
+import { joinShards } from './shards.ts'
 import { makeSinks } from './sinks.ts'
 
 export interface ServerConfig {
-  readonly store: StoreAt
+  /** Several are joined as one store, in their order. */
+  readonly store: StoresAt
   readonly host: string
   readonly port: number
   readonly tokens: readonly Token[]
@@ -49,6 +52,7 @@ export interface ServerConfig {
 
 export interface RunningServer {
   readonly url: string
+  /** The first where there are several. */
   readonly opened: Opened
   /** Refuses what comes, lets what is in flight finish, and closes the store. A second call gets the first one's promise. */
   stop(): Promise<void>
@@ -57,10 +61,15 @@ export interface RunningServer {
 /** Opens the store and listens; when either cannot be done, nothing is left open. */
 export const startServer = async (config: ServerConfig): Promise<RunningServer> => {
   const { store, ports } = config
-  const opened = await open(config)
+  const all = await openAll(config)
+  const [opened] = all
+  const closeAll = async (): Promise<void> => {
+    for (const each of all) await each.close()
+  }
   const watched = watchProcess()
   let listening: Listening
   try {
+    const shards = all.length > 1 ? await joinShards(all) : null
     const page = dashboardPage()
     listening = await serve(opened.engine, {
       host: config.host,
@@ -69,21 +78,24 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
       hookSecrets: config.hookSecrets ?? {},
       onDefect: config.onDefect,
       figures: () => watched.read(),
-      reapSoon: () => opened.loops.all.find(({ name }) => name === 'reap-sessions')?.soon(),
+      reapSoon: () => {
+        for (const { loops } of all) loops.all.find(({ name }) => name === 'reap-sessions')?.soon()
+      },
+      ...(shards === null ? {} : { shards }),
       ...(page === null ? {} : { dashboard: page }),
     })
   } catch (error) {
     watched.stop()
-    await opened.close()
+    await closeAll()
     throw error
   }
   const { url } = listening
   await sayFaults(opened, new Map(Object.entries(config.hookSecrets ?? {})), ports)
-  ports.log.info('server.started', { url, store: nameOf(store), pid: process.pid })
+  ports.log.info('server.started', { url, store: namesOf(store), pid: process.pid })
   let stopped: Promise<void> | null = null
   const stop = async (): Promise<void> => {
     await listening.close()
-    await opened.close()
+    await closeAll()
     watched.stop()
     ports.log.info('server.stopped', { url })
   }
@@ -101,22 +113,37 @@ const sayFaults = async ({ engine }: Opened, secrets: Secrets, { log }: Ports): 
   }
 }
 
-const open = async ({
-  store: at,
-  ports,
-  settings,
-  sinks: configs = [],
-  onLost,
-}: ServerConfig): Promise<Opened> => {
+/** Opens each as the shard that it is; where one cannot be opened none is left open. */
+const openAll = async (config: ServerConfig): Promise<readonly [Opened, ...Opened[]]> => {
+  const places = storesIn(config.store)
+  const opened: Opened[] = []
+  try {
+    for (const [number, at] of places.entries())
+      opened.push(await open(at, config, { number, count: places.length }))
+  } catch (error) {
+    for (const each of opened) await each.close()
+    throw error
+  }
+  const [first, ...rest] = opened
+  if (!first)
+    throw new LeaseholdError('invalid_config', 'no store is named; expected one, or several')
+  return [first, ...rest]
+}
+
+const open = async (
+  at: StoreAt,
+  { ports, settings, sinks: configs = [], onLost }: ServerConfig,
+  shard: Shard,
+): Promise<Opened> => {
   const sinks = await makeSinks(configs, ports, systemOutgoing(), settings.deliveryTimeoutMs)
 
   if ('file' in at) {
     makeFolder(at.file)
-    return openOnSqlite({ file: at.file, ports, settings, sinks, onLost })
+    return openOnSqlite({ file: at.file, ports, settings, sinks, onLost, shard })
   }
   // a server on a file never loads what speaks to PostgreSQL
   const { addressOf, openOnPostgres } = await import('./open-postgres.ts')
-  return openOnPostgres({ ...addressOf(at), ports, settings, sinks })
+  return openOnPostgres({ ...addressOf(at), ports, settings, sinks, shard })
 }
 
 /** Brings a store to the newest schema; a file is refused while somebody owns it. */

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../kernel/codes.ts'
 import { codes } from '../../kernel/codes.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import { messageOf } from '../../kernel/json.ts'
-import { nameOf } from '../../model/store-at.ts'
+import { nameOf, storesIn } from '../../model/store-at.ts'
 import type { AnswerOf } from '../../protocol/route.ts'
 import type { Routes } from '../../protocol/routes.ts'
 import type { Run } from '../call.ts'
@@ -35,13 +35,14 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
   if (options.afterRestore) {
     const { config } = loadConfig(sources)
     const { raiseGenerationOf } = await import('../../orchestrator/main.ts')
-    const at = storeOf(config)
-    const generation = await raiseGenerationOf(at, systemPorts())
-    if (options.json) out.json({ store: nameOf(at), generation })
-    else
-      out.line(
-        `${nameOf(at)} is generation ${generation}: holders from before the restore are not honoured`,
-      )
+    for (const at of storesIn(storeOf(config))) {
+      const generation = await raiseGenerationOf(at, systemPorts())
+      if (options.json) out.json({ store: nameOf(at), generation })
+      else
+        out.line(
+          `${nameOf(at)} is generation ${generation}: holders from before the restore are not honoured`,
+        )
+    }
     return exit.ok
   }
   const { client, config } = reach(sources)
@@ -56,7 +57,7 @@ export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, o
       check: 'server',
       ok: false,
       what: messageOf(error),
-      mend: `leasehold serve${config.database === null ? ` --file ${config.file}` : ''} --port ${config.port}`,
+      mend: `leasehold serve${config.database === null && config.databases.length === 0 ? ` --file ${config.file}` : ''} --port ${config.port}`,
     })
   }
   let refused = false

@@ -3,7 +3,7 @@
 import { LeaseholdError } from '../../kernel/errors.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { StoreAt } from '../../model/store-at.ts'
-import { nameOf } from '../../model/store-at.ts'
+import { nameOf, storesIn } from '../../model/store-at.ts'
 import { migrateStore, moveStore, planMigrations } from '../../orchestrator/main.ts'
 import type { Call, Run } from '../call.ts'
 import { loadConfig, storeOf } from '../config.ts'
@@ -16,14 +16,20 @@ export const run: Run<{ readonly to?: string; readonly plan?: boolean }> = async
 }) => {
   const { config } = loadConfig(sources)
   const { to } = options
-  if (options.plan === true) return plan({ options, out }, storeOf(config))
+  const stores = storesIn(storeOf(config))
+  if (options.plan === true) {
+    for (const at of stores) await plan({ options, out }, at)
+    return exit.ok
+  }
   if (to !== undefined) return move({ options, out }, config.file, to, config.databaseSchema)
-  const at = storeOf(config)
-  const { applied, version } = await migrateStore(at, systemPorts())
-  if (options.json) out.json({ store: nameOf(at), applied, version })
-  else {
-    for (const name of applied) out.line(`applied ${name}`)
-    out.line(`${nameOf(at)} is at schema ${version}`)
+  // of several each is migrated by itself: one that fails leaves those before it migrated
+  for (const at of stores) {
+    const { applied, version } = await migrateStore(at, systemPorts())
+    if (options.json) out.json({ store: nameOf(at), applied, version })
+    else {
+      for (const name of applied) out.line(`applied ${name}`)
+      out.line(`${nameOf(at)} is at schema ${version}`)
+    }
   }
   return exit.ok
 }
@@ -31,11 +37,11 @@ export const run: Run<{ readonly to?: string; readonly plan?: boolean }> = async
 const plan = async (
   { options, out }: Pick<Call, 'options' | 'out'>,
   at: StoreAt,
-): Promise<number> => {
+): Promise<void> => {
   const planned = await planMigrations(at, systemPorts())
   if (options.json) {
     out.json({ store: nameOf(at), migrations: planned })
-    return exit.ok
+    return
   }
   if (planned.length === 0) out.line(`${nameOf(at)} is at the newest schema`)
   for (const { name, statements } of planned) {
@@ -57,7 +63,6 @@ const plan = async (
         ? 'a file is migrated while nobody owns it'
         : 'each is one transaction: its locks last until it commits',
     )
-  return exit.ok
 }
 
 const move = async (

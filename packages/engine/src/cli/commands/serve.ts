@@ -1,6 +1,6 @@
 // `leasehold serve`: the server, on a SQLite file or a PostgreSQL database, until it is told to stop.
 import { systemPorts } from '../../kernel/ports.ts'
-import { nameOf } from '../../model/store-at.ts'
+import { namesOf } from '../../model/store-at.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
 import { loadConfig, storeOf } from '../config.ts'
@@ -25,7 +25,7 @@ export const run: Run = async ({ out, sources }) => {
     onDefect: exitOnDefect,
     onLost: exitWhenLost(out),
   })
-  out.line(`leasehold serves ${nameOf(store)} at ${server.url}`)
+  out.line(`leasehold serves ${namesOf(store)} at ${server.url}`)
   const code = await untilStopped(() => server.stop(), out)
   process.exit(code)
 }
