@@ -130,8 +130,8 @@ export const shardedPort = (
       for (const { workflow, limits } of request.definitions)
         for (const { key, value } of limits)
           if (tooSmall(value, count))
-            throw new LeaseholdError(
-              'invalid_config',
+            return refuse(
+              'invalid_request',
               `${workflow}: the limit ${key} is ${value}, fewer than the ${count} shards that share it, so that runs of some would never start. Raise it to ${count}, or keep such work on one database`,
               { workflow, limit: key, value, shards: count },
             )
