@@ -24,13 +24,13 @@ import type { Transferred } from '../store/transfer.ts'
 import { afterRestore, takeOverFile } from '../transitions/end-session.ts'
 import type { Secrets } from '../queries/triggers.ts'
 import { triggers } from '../queries/triggers.ts'
-import type { Token } from './gate.ts'
+import type { Token } from './http/gate.ts'
 import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
-import type { Listening } from './server.ts'
-import { serve } from './server.ts'
+import type { Listening } from './http/server.ts'
+import { serve } from './http/server.ts'
 import { joinShards } from './shards.ts'
-import { makeSinks } from './sinks.ts'
+import { makeSinks } from './sinks/sinks.ts'
 
 export interface ServerConfig {
   /** Several are joined as one store, in their order. */

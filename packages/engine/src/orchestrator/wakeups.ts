@@ -7,7 +7,7 @@ import { openNotifications } from '../store/notifications.ts'
 import { catalogMark } from '../store/tables/sessions.ts'
 import { ask } from '../store/sql.ts'
 import type { Engine } from './engine.ts'
-import type { Place } from './lanes.ts'
+import type { Place } from './claims/lanes.ts'
 
 interface Options {
   readonly url: string

@@ -1,8 +1,8 @@
 // What the command line and refusals say where people go wrong: where the server is, what is not known, and when it was.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/workflow.ts'
-import type { Listening } from '../../src/orchestrator/server.ts'
-import { serve } from '../../src/orchestrator/server.ts'
+import type { Listening } from '../../src/orchestrator/http/server.ts'
+import { serve } from '../../src/orchestrator/http/server.ts'
 import type { Bench } from '../support/cases.ts'
 import { definitionOnly, openBench } from '../support/cases.ts'
 import { program } from '../support/program.ts'

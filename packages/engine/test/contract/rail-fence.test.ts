@@ -21,7 +21,7 @@ import type {
   Told,
 } from '../../src/model/work.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
-import { makeSinks } from '../../src/orchestrator/sinks.ts'
+import { makeSinks } from '../../src/orchestrator/sinks/sinks.ts'
 import type { executorRoutes } from '../../src/protocol/executor-routes.ts'
 import type { Route } from '../../src/protocol/route.ts'
 import type { RouteName } from '../../src/protocol/routes.ts'

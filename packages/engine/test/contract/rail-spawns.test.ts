@@ -2,7 +2,7 @@
 // started, and settled once, by evidence.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BeginSpawn } from '../../src/model/spawn.ts'
-import { begunSpawn } from '../../src/orchestrator/answer-spawns.ts'
+import { begunSpawn } from '../../src/orchestrator/http/answer-spawns.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import { settleSpawn } from '../../src/transitions/settle-spawn.ts'
 import type { TestStore } from '../support/store.ts'

@@ -14,10 +14,10 @@ import { systemTime } from '../../src/kernel/time.ts'
 import type { Message } from '../../src/model/delivery.ts'
 import { noticeKinds } from '../../src/model/notice.ts'
 import type { GithubSinkConfig, WebhookSinkConfig } from '../../src/model/sinks.ts'
-import { githubSink } from '../../src/orchestrator/sink-github.ts'
-import { mailSink } from '../../src/orchestrator/sink-mail.ts'
-import { webhookSink } from '../../src/orchestrator/sink-webhook.ts'
-import { makeSinks } from '../../src/orchestrator/sinks.ts'
+import { githubSink } from '../../src/orchestrator/sinks/github.ts'
+import { mailSink } from '../../src/orchestrator/sinks/mail.ts'
+import { webhookSink } from '../../src/orchestrator/sinks/webhook.ts'
+import { makeSinks } from '../../src/orchestrator/sinks/sinks.ts'
 
 const ends: (() => Promise<unknown> | void)[] = []
 afterEach(async () => {

@@ -381,7 +381,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'poll-and-refresh-off',
-    'orchestrator/lanes.ts',
+    'orchestrator/claims/lanes.ts',
     'for (const lane of withWork) stateOf(lane).maybe = true',
     'void withWork',
     'L3 a lane whose wake-up was lost is never looked at again',
@@ -543,20 +543,20 @@ export const bugs: readonly Bug[] = [
   {
     ...bug(
       'offered-twice',
-      'orchestrator/offers.ts',
+      'orchestrator/claims/offers.ts',
       'except: [...request.except, ...out.keys()]',
       'except: [...request.except]',
       'RAIL-12 one run is offered to two at once',
     ),
     also: {
-      file: 'orchestrator/offers.ts',
+      file: 'orchestrator/claims/offers.ts',
       find: 'rows.filter(({ id }) => !out.has(id))',
       replace: 'rows.filter(({ id }) => id !== null)',
     },
   },
   bug(
     'older-connection-heard',
-    'orchestrator/newest-connections.ts',
+    'orchestrator/sockets/newest-connections.ts',
     'row.connection === connection',
     'row.connection >= connection',
     'RAIL-13 what comes over an older connection of a session is still heard',
