@@ -178,14 +178,17 @@ const settle = (core: Core, of: Session, job: Drive, work: Work, left: Left): vo
     left.kind === 'dropped' && left.unsaved
       ? { kind: MARKERS[left.unsaved], note: left.reason }
       : null
-  // the run is handed back, never held by the marker; a claim here does not get it again
-  const gone = (behind: Behind | null): void => {
-    leave(core, job, behind ?? undefined)
-    if (unsaved) void handBack(core, of, work.claimed, unsaved.kind, job.reason)
-  }
   // without an end in the store its files stay for recovery
   const files = left.kind === 'dropped' ? null : work.directory
-  if (!work.held && files === null) return gone(unsaved)
+  const isCleaned = work.held || files !== null
+  // what ends by a write of its own is not queued before that
+  const isRunFree = left.kind !== 'ended' || job.lingered || isCleaned
+  // the run is handed back, never held by the marker; a claim here does not get it again
+  const gone = (behind: Behind | null): void => {
+    leave(core, job, isRunFree, behind ?? undefined)
+    if (unsaved) void handBack(core, of, work.claimed, unsaved.kind, job.reason)
+  }
+  if (!isCleaned) return gone(unsaved)
   void cleanUp(core, of, work, files).then((behind) => gone(worse(behind, unsaved)))
 }
 
@@ -196,7 +199,7 @@ const worse = (behind: Behind | null, unsaved: Behind | null): Behind | null => 
   return behind.kind === 'unreleased' ? { kind: behind.kind, note } : { ...unsaved, note }
 }
 
-const leave = (core: Core, job: Drive, marker?: Behind): void => {
+const leave = (core: Core, job: Drive, isRunFree: boolean, marker?: Behind): void => {
   const { log, time } = core.options.ports
   const { run, attempt } = job
   if (marker) log.warn('executor.marked', { run, attempt, ...marker })
@@ -204,6 +207,6 @@ const leave = (core: Core, job: Drive, marker?: Behind): void => {
   // a marker is shown at once, not with the next renewal
   if (marker) core.session?.renewals.soon()
   core.wakePoll?.()
-  core.roomier?.()
+  core.wider?.(isRunFree)
   core.settledOne?.()
 }

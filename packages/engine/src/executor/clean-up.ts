@@ -82,6 +82,6 @@ export const clearMarkers = (core: Core, run: string): number => {
         .catch((error: unknown) => log.warn('scratch.not_forgotten', { run, attempt, error }))
   session?.renewals.soon()
   core.wakePoll?.()
-  core.roomier?.()
+  core.wider?.(true)
   return cleared
 }

@@ -84,8 +84,8 @@ export interface Core {
   stoppedBecause: string | null
   /** Wakes a poll that waits for room, or for a session. */
   wakePoll: (() => void) | null
-  /** Tells a claim that waits for the classes with room that another may have some. */
-  roomier: (() => void) | null
+  /** Tells a claim that waits that it may be given more than it asked for: by a class with room, or a run it was not to have. */
+  wider: ((isRunFree: boolean) => void) | null
   /** Tells whoever waits for jobs to settle. */
   settledOne: (() => void) | null
   /** Ends the watch over the lease. */

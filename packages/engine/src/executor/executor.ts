@@ -101,7 +101,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
     setSlots(slotClass, limit) {
       coordinator.setLimit(slotClass, limit)
       core.wakePoll?.()
-      core.roomier?.()
+      core.wider?.(false)
     },
   }
   return executor
@@ -129,7 +129,7 @@ const makeCore = (options: ExecutorOptions, stop: () => void): Core => {
     pollInProgress: false,
     stoppedBecause: null,
     wakePoll: null,
-    roomier: null,
+    wider: null,
     settledOne: null,
     cancelFence: null,
     warnedUnknownCall: false,

@@ -28,7 +28,7 @@ export const poll = async (core: Core): Promise<void> => {
     core.pollInProgress = true
     const answer = await claim(core, of, room)
     core.pollInProgress = false
-    core.roomier = null
+    core.wider = null
     if (answer?.ok) {
       taken(core, of, room, answer)
       coordinator.release(room)
@@ -47,11 +47,13 @@ const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer |
   const { log, random, timers } = options.ports
   const number = of.claimNo + 1
   of.claimNo = number
-  // a claim that waits for the classes with room ends its wait when another class gets some
+  // a claim that waits for the classes with room ends its wait when another class gets some; and one that is not to be given
+  // what was lost here and is still at work, when that has settled: it may be queued, with nobody else to drive it
   const hurry = new AbortController()
-  if (room.partial)
-    core.roomier = () => {
-      if (coordinator.hasMoreThan(room)) hurry.abort()
+  const isNarrow = room.partial || coordinator.except().length > 0
+  if (isNarrow)
+    core.wider = (isRunFree) => {
+      if (isRunFree || coordinator.hasMoreThan(room)) hurry.abort()
     }
   let failures = 0
   while (!of.over && core.state === 'running') {
@@ -65,7 +67,7 @@ const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer |
           waitMs: failures > 0 || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? CLAIM_WAIT_MS),
           ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
         },
-        room.partial ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,
+        isNarrow ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,
       )
       if (answer.ok) of.received = Math.max(of.received, number)
       return answer

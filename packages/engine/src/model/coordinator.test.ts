@@ -218,6 +218,7 @@ describe('EX-06 EX-09 jobs', () => {
       note: '',
       saved: false,
       left: false,
+      lingered: false,
       bodies: 0,
     })
     leaveJob(job)

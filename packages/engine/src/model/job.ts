@@ -53,6 +53,8 @@ export interface Job {
   saved: boolean
   /** Whether the attempt has left: it has ended in the store, or is let go of. */
   left: boolean
+  /** Whether something of it was still to settle when it left: its run may have been queued again meanwhile. */
+  lingered: boolean
   /** What has begun and not settled: its preparation, the bodies of its steps. */
   bodies: number
 }
@@ -67,6 +69,7 @@ export const makeJob = (run: string, attempt: number, slotClass: string, since: 
   note: '',
   saved: false,
   left: false,
+  lingered: false,
   bodies: 0,
 })
 
@@ -94,6 +97,7 @@ export const endJob = (job: Job): void => {
 export const leaveJob = (job: Job): void => {
   endJob(job)
   job.left = true
+  job.lingered = job.bodies > 0
 }
 
 export const isSettled = (job: Job): boolean => job.left && job.bodies === 0

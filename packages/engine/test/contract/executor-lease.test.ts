@@ -263,6 +263,22 @@ describe('RAIL-06 the loss of the fence', () => {
     await advance(t, 0)
   })
 
+  it('EX-10 L3 a run that was taken from the only executor is driven there again as soon as its old body has settled', async () => {
+    const { x, id, body, signals } = await holding()
+    await t.engine.takeFrom(id, 'op', 'x')
+    // it is given the run, hands it back, and asks for others while the body of the first attempt is at work
+    await advance(t, 21_000)
+    await t.pass('wake-due', 'poll-lanes')
+    await advance(t, 0)
+    expect(t.run(id)).toMatchObject({ status: 'queued', attempt: 2 })
+    body.open('late')
+    await advance(t, 100)
+    expect(signals).toHaveLength(2)
+    expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 3, output: '"late"' })
+    void x.executor.stop()
+    await advance(t, 30_000)
+  })
+
   it('RAIL-06 a stale write of any kind says so to the driver alone: nothing is logged as an error', async () => {
     const { x, id, body } = await holding()
     await t.engine.takeFrom(id, 'op', 'x')

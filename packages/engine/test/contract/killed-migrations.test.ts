@@ -16,7 +16,7 @@ const added = (name: string): string =>
   readFileSync(new URL(name.replace(/^(\d{4}).*/, '$1.sql'), folder), 'utf8')
 
 // a process that is killed leaves the files as they are at that moment, whatever it had in its memory
-it('RAIL-18 a process that is killed at any statement of any migration leaves a file of the version before it, with every row', async () => {
+it('RAIL-18 S19 a process that is killed at any statement of any migration leaves a file of the version before it, with every row', async () => {
   const dir = mkdtempSync(path.join(os.tmpdir(), 'leasehold-killed-'))
   const file = path.join(dir, 'engine.db')
   let copies = 0

@@ -148,7 +148,7 @@ it('B120 RAIL-18 a migration builds one index at most on a table that grows with
   expect(built.filter(({ on }) => on.length === 1).length).toBeGreaterThan(3)
 })
 
-describe('RAIL-18 upgrades', () => {
+describe('RAIL-18 S19 upgrades', () => {
   it.each(all.map(({ name }, i) => [name, i + 1] as const))(
     'RAIL-18 the schema as it was after %s becomes the newest with every row, and is gone on with',
     async (_name, count) => {
