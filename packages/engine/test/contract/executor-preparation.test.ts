@@ -65,6 +65,64 @@ const kinds = (run: string) =>
   t.sql(`select kind from events where run = '${run}' order by rev, seq`).map(({ kind }) => kind)
 const attempts = () => t.sql('select attempt, "end", reason, first_reason from attempts')
 
+describe('EX-05 the preparation of a run that goes on', () => {
+  /** A run that has a step in its journal and whose second attempt is being prepared. */
+  const resumed = async () => {
+    const makings = [gate<unknown>(), gate<unknown>()]
+    const aborts: AbortSignal[] = []
+    const w = workflow(
+      {
+        name: 'w',
+        prepare: (_input: unknown, { signal }) => {
+          aborts.push(signal)
+          return makings[aborts.length - 1]?.opened
+        },
+      },
+      async (ctx) => {
+        const first = await ctx.step('a', () => 1)
+        await ctx.sleep('for a while', '1s')
+        return first
+      },
+    )
+    const x = executorOn(t, { workflows: [w], scratch: scratchInMemory() })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 10)
+    makings[0]?.open('first')
+    await advance(t, 1_000)
+    expect(t.run(id)).toMatchObject({ status: 'waiting', entries: 1 })
+    await t.pass('wake-due')
+    await advance(t, 10)
+    expect(aborts).toHaveLength(2)
+    expect(t.run(id)).toMatchObject({ status: 'running', attempt: 2 })
+    return { x, id, making: makings[1], aborts }
+  }
+
+  it('EX-05 RUN-26 may take as long as it has: nobody departs from a journal before the function has begun', async () => {
+    const { x, id, making } = await resumed()
+    await advance(t, 30_000)
+    expect(t.run(id)).toMatchObject({ status: 'running', attempt: 2 })
+    making?.open('second')
+    await advance(t, 10)
+    expect(t.run(id)).toMatchObject({ status: 'succeeded', output: '1', attempt: 2 })
+    void x.executor.stop()
+    await advance(t, 60_000)
+  })
+
+  it('EX-06 is awaited when the run is paused: it is handed back once that has settled', async () => {
+    const { x, id, making, aborts } = await resumed()
+    await t.engine.pause(id, 'ana', null)
+    await advance(t, 11_000)
+    expect(t.run(id)).toMatchObject({ status: 'running', attempt: 2 })
+    making?.open('second')
+    await advance(t, 10)
+    expect(t.run(id)).toMatchObject({ status: 'paused', attempt: 2 })
+    expect(aborts).toHaveLength(2)
+    void x.executor.stop()
+    await advance(t, 60_000)
+  })
+})
+
 describe('EX-05 preparation', () => {
   it('EX-05 comes before the function, is shown and recorded, and gives it what it made', async () => {
     const made = prepared()
