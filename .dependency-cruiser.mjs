@@ -27,7 +27,7 @@ const cliMore = [
     more: 'orchestrator/|executor/',
   },
   { name: 'cli-mends', files: 'commands/(migrate|doctor)', more: 'orchestrator/main\\.ts$' },
-  { name: 'cli-loads', files: 'load-workflows', more: 'executor/context\\.ts$' },
+  { name: 'cli-loads', files: 'load-workflows', more: 'executor/authoring/context\\.ts$' },
 ]
 const cliFile = ({ files }) => `${source}/cli/${files}\\.ts$`
 

@@ -2,7 +2,8 @@
 export default {
   mutate: [
     'packages/engine/src/model/{coordinator,job,launch,settle,slots}.ts',
-    'packages/engine/src/executor/{letting-go,renewals,session}.ts',
+    'packages/engine/src/executor/driving/letting-go.ts',
+    'packages/engine/src/executor/session/{renewals,session}.ts',
     'packages/engine/src/maintenance/reap-sessions.ts',
     'packages/engine/src/transitions/renew.ts',
   ],

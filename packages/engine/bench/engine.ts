@@ -2,7 +2,7 @@
 import path from 'node:path'
 import { makeExecutor } from '../src/executor/executor.ts'
 import type { ExecutorOptions } from '../src/executor/executor.ts'
-import type { AnyWorkflow } from '../src/executor/context.ts'
+import type { AnyWorkflow } from '../src/executor/authoring/context.ts'
 import { systemPorts } from '../src/kernel/ports.ts'
 import type { StartCommand } from '../src/model/start.ts'
 import type { ExecutorPort } from '../src/model/work.ts'

@@ -1,7 +1,7 @@
 // Ours, through the pieces that users get: an engine on a file with disk syncs, `start`, and an executor in the process.
 // The clock of a drain runs from the first body to the last acknowledged completion.
-import { workflow } from '../src/executor/workflow.ts'
-import type { AnyWorkflow } from '../src/executor/context.ts'
+import { workflow } from '../src/executor/authoring/workflow.ts'
+import type { AnyWorkflow } from '../src/executor/authoring/context.ts'
 import { ask } from '../src/store/sql.ts'
 import { payloadsOf } from '../src/store/tables/runs.ts'
 import { drainedBy, executorOn, openIn, ports, registerOn, signal, startAll } from './engine.ts'

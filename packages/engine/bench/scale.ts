@@ -1,8 +1,8 @@
 // What must not grow with what lies about: history, lists, limits, owners, executors.
 import { readdirSync, readFileSync } from 'node:fs'
 import pg from 'pg'
-import type { AnyWorkflow } from '../src/executor/context.ts'
-import { workflow } from '../src/executor/workflow.ts'
+import type { AnyWorkflow } from '../src/executor/authoring/context.ts'
+import { workflow } from '../src/executor/authoring/workflow.ts'
 import type { ExecutorPort } from '../src/model/work.ts'
 import { PROTOCOL_VERSION } from '../src/model/work.ts'
 import type { Opened } from '../src/orchestrator/open.ts'

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { AnyWorkflow } from '../executor/context.ts'
+import type { AnyWorkflow } from '../executor/authoring/context.ts'
 import { messageOf } from '../kernel/json.ts'
 import { UsageError } from './exit.ts'
 import { packageFolder } from './package-folder.ts'

@@ -1,7 +1,7 @@
 // Renewals of an executor that has no server between it and its database.
 import type { ExecutorOptions } from '../executor/executor.ts'
 import { programs } from '../executor/programs.ts'
-import { threadRenewals } from '../executor/renewal-thread.ts'
+import { threadRenewals } from '../executor/session/renewal-thread.ts'
 import type { Opened } from '../orchestrator/open.ts'
 
 /**

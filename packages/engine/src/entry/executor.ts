@@ -1,9 +1,9 @@
 // `leasehold/executor`: drives runs in a process of its own, over HTTP or a WebSocket.
 import type { ExecutorOptions, Executor } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
-import { httpRenewals } from '../executor/renewal-thread.ts'
-import { temporaryScratch } from '../executor/scratch.ts'
-import { systemProcesses } from '../executor/system-processes.ts'
+import { httpRenewals } from '../executor/session/renewal-thread.ts'
+import { temporaryScratch } from '../executor/preparing/scratch.ts'
+import { systemProcesses } from '../executor/processes/system-processes.ts'
 import { executorPorts } from '../client/executor-ports.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
@@ -50,6 +50,6 @@ export const remoteExecutor = ({
 }
 
 export type { Executor, ExecutorStatus } from '../executor/executor.ts'
-export { systemScratch } from '../executor/scratch.ts'
+export { systemScratch } from '../executor/preparing/scratch.ts'
 export { jsonLog } from '../kernel/log.ts'
 export type { Log } from '../kernel/log.ts'

@@ -25,15 +25,15 @@ export type {
   EmbeddedEngine,
 } from '../embedded/engine.ts'
 export { FatalError, LeaseholdError, RetryAfterError, StaleAttemptError } from '../kernel/errors.ts'
-export { ChildFailedError, StepError } from '../executor/failure.ts'
-export { task, workflow } from '../executor/workflow.ts'
+export { ChildFailedError, StepError } from '../executor/authoring/failure.ts'
+export { task, workflow } from '../executor/authoring/workflow.ts'
 export type {
   AnyWorkflow,
   Task,
   TaskOptions,
   Workflow,
   WorkflowOptions,
-} from '../executor/context.ts'
+} from '../executor/authoring/context.ts'
 export type {
   ApprovalOptions,
   ChildOptions,
@@ -44,7 +44,7 @@ export type {
   SignalResult,
   StepArgument,
   StepOptions,
-} from '../executor/context.ts'
+} from '../executor/authoring/context.ts'
 export type { RetryPolicy } from '../model/retry.ts'
 export type { LimitDeclaration } from '../model/definition.ts'
 export type { Settings } from '../model/settings.ts'

@@ -2,7 +2,7 @@
 // the session is closed with what has not settled.
 import type { Core } from './core.ts'
 import { driversOf } from './core.ts'
-import { allSettled, close, within } from './closing.ts'
+import { allSettled, close, within } from './session/closing.ts'
 import { ABORT_GRACE_MS, DRAIN_MS } from './options.ts'
 
 export const drain = async (

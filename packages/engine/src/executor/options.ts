@@ -3,12 +3,12 @@ import { inWords } from '../kernel/duration.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
 import type { ExecutorPort } from '../model/work.ts'
-import type { AnyWorkflow } from './context.ts'
-import type { AroundStep } from './environment.ts'
-import { isolationOf } from './isolation.ts'
-import type { Processes } from './processes.ts'
-import type { startRenewals } from './renewals.ts'
-import type { Scratch } from './scratch.ts'
+import type { AnyWorkflow } from './authoring/context.ts'
+import type { AroundStep } from './authoring/environment.ts'
+import { isolationOf } from './authoring/isolation.ts'
+import type { Processes } from './processes/processes.ts'
+import type { startRenewals } from './session/renewals.ts'
+import type { Scratch } from './preparing/scratch.ts'
 
 export interface ExecutorOptions {
   readonly port: ExecutorPort

@@ -9,7 +9,7 @@ import { take } from './attempts.ts'
 import type { Core, Session } from './core.ts'
 import { isFenced, RETRY, workflowsOf } from './core.ts'
 import { CLAIM_WAIT_MS } from './options.ts'
-import { loseSession } from './session.ts'
+import { loseSession } from './session/session.ts'
 import { handBack } from './wire.ts'
 
 export const poll = async (core: Core): Promise<void> => {

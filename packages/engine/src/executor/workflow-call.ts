@@ -2,15 +2,15 @@
 import { changed } from '../model/launch.ts'
 import { besideOf } from '../model/shard.ts'
 import type { RegisterOk } from '../model/work.ts'
-import { codecOf } from './codec.ts'
+import { codecOf } from './authoring/codec.ts'
 import type { Work } from './core.ts'
-import type { Returned } from './driver.ts'
+import type { Returned } from './driving/driver.ts'
 import type { ExecutorOptions } from './options.ts'
-import { payloadOf } from './payload.ts'
-import type { Prepared } from './preparing.ts'
-import { contextOf } from './preparing.ts'
-import { checked } from './schema.ts'
-import { Continuation, makeContext } from './verbs.ts'
+import { payloadOf } from './authoring/payload.ts'
+import type { Prepared } from './preparing/preparing.ts'
+import { contextOf } from './preparing/preparing.ts'
+import { checked } from './authoring/schema.ts'
+import { Continuation, makeContext } from './authoring/verbs.ts'
 
 type Called = Pick<Work, 'claimed' | 'driver' | 'workflow' | 'prepared'> & {
   readonly log: Pick<Work['log'], 'log'>

@@ -2,8 +2,8 @@
 import { FatalError, LeaseholdError } from '../kernel/errors.ts'
 import { backoffMs, triesLeft } from '../model/retry.ts'
 import type { ClaimedRun } from '../model/work.ts'
-import type { AnyWorkflow } from './context.ts'
-import { StepError } from './failure.ts'
+import type { AnyWorkflow } from './authoring/context.ts'
+import { StepError } from './authoring/failure.ts'
 
 /** Milliseconds before the workflow's own next try for an error, or undefined when there is none. */
 export const workflowRetry = (

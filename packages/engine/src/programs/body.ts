@@ -1,7 +1,7 @@
 // The program of an isolated attempt: it loads the module of its executor, drives what it is given over its channel, and
 // ends, with all that it started, when that is done or when the channel closes.
-import type { FromBody, ToBody } from '../executor/body-protocol.ts'
-import { serveBody } from '../executor/body.ts'
+import type { FromBody, ToBody } from '../executor/processes/body-protocol.ts'
+import { serveBody } from '../executor/processes/body.ts'
 import { messageOf } from '../kernel/json.ts'
 import { systemPorts } from '../kernel/ports.ts'
 import { loadWorkflows } from '../cli/load-workflows.ts'

@@ -1,8 +1,8 @@
 // The program of a thread that renews over HTTP.
 import * as thread from 'node:worker_threads'
 import type { RenewAnswer } from '../model/work.ts'
-import { renewInThread, RENEWAL_MS } from '../executor/renewal-loop.ts'
-import type { HttpThread } from '../executor/renewal-thread.ts'
+import { renewInThread, RENEWAL_MS } from '../executor/session/renewal-loop.ts'
+import type { HttpThread } from '../executor/session/renewal-thread.ts'
 
 const { url, token } = thread.workerData as HttpThread
 

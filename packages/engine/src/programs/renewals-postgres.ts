@@ -1,6 +1,6 @@
 // The program of a thread that renews in the database itself, for an executor that has no server between.
 import * as thread from 'node:worker_threads'
-import { renewInThread, RENEWAL_MS } from '../executor/renewal-loop.ts'
+import { renewInThread, RENEWAL_MS } from '../executor/session/renewal-loop.ts'
 import { noLog } from '../kernel/log.ts'
 import { systemPorts } from '../kernel/ports.ts'
 import type { OpenPostgresOptions } from '../orchestrator/open-postgres.ts'

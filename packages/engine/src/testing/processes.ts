@@ -1,10 +1,15 @@
 // Processes without a host: what drives an attempt runs in this very process, behind the channel that a real one has, and
 // dies, stalls or leaves something behind when it is told to.
-import type { FromBody, ToBody } from '../executor/body-protocol.ts'
-import { serveBody } from '../executor/body.ts'
-import type { AnyWorkflow } from '../executor/context.ts'
-import type { AroundStep } from '../executor/environment.ts'
-import type { ProcessHears, ProcessLabel, ProcessOrder, Processes } from '../executor/processes.ts'
+import type { FromBody, ToBody } from '../executor/processes/body-protocol.ts'
+import { serveBody } from '../executor/processes/body.ts'
+import type { AnyWorkflow } from '../executor/authoring/context.ts'
+import type { AroundStep } from '../executor/authoring/environment.ts'
+import type {
+  ProcessHears,
+  ProcessLabel,
+  ProcessOrder,
+  Processes,
+} from '../executor/processes/processes.ts'
 import type { Ports } from '../kernel/ports.ts'
 
 export interface FakeProcess {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
 import type { RegisterAnswer } from '../../src/model/work.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'

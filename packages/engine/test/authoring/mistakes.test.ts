@@ -4,9 +4,9 @@ import type {
   ChildOptions,
   Context,
   WorkflowOptions,
-} from '../../src/executor/context.ts'
-import type { Bodies } from '../../src/executor/scope.ts'
-import { task, workflow } from '../../src/executor/workflow.ts'
+} from '../../src/executor/authoring/context.ts'
+import type { Bodies } from '../../src/executor/authoring/scope.ts'
+import { task, workflow } from '../../src/executor/authoring/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { FatalError, RetryAfterError } from '../../src/kernel/errors.ts'
-import type { StepArgument } from '../../src/executor/context.ts'
-import { task, workflow } from '../../src/executor/workflow.ts'
+import type { StepArgument } from '../../src/executor/authoring/context.ts'
+import { task, workflow } from '../../src/executor/authoring/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
 

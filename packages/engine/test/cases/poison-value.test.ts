@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { FatalError, RetryAfterError } from '../../src/kernel/errors.ts'
-import type { Context } from '../../src/executor/context.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type { Context } from '../../src/executor/authoring/context.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'
 import { testEngine } from '../../src/testing/engine.ts'
 

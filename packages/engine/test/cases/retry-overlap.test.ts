@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { StepArgument } from '../../src/executor/context.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type { StepArgument } from '../../src/executor/authoring/context.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Bench } from '../support/cases.ts'
 import { gate, openBench } from '../support/cases.ts'
 

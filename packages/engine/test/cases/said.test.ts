@@ -1,6 +1,6 @@
 // What the command line and refusals say where people go wrong: where the server is, what is not known, and when it was.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Listening } from '../../src/orchestrator/http/server.ts'
 import { serve } from '../../src/orchestrator/http/server.ts'
 import type { Bench } from '../support/cases.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { AttemptWrite, EndReport } from '../../src/model/work.ts'
 import { endAttempts } from '../../src/transitions/end-attempts.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Bench, Hand, Held } from '../support/cases.ts'
 import {
   complete,

@@ -1,6 +1,6 @@
 // What a server and its doctor say of a store that takes no writes, and of a clock that jumped: the cause, and nothing else.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { Fault } from '../../src/kernel/errors.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import { serve } from '../../src/orchestrator/http/server.ts'

@@ -1,7 +1,7 @@
 // SQLite keeps anything in any column: somebody put bytes or a text by hand where something else belongs. That row fails
 // where it is read, by its name; no list ends the process.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import type { Bench } from '../support/cases.ts'
 import { openBench } from '../support/cases.ts'

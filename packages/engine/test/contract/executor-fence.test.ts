@@ -1,8 +1,8 @@
 // The loss of the fence, driven across every verb of an author's context, by each way in: whatever a function catches, it does
 // not catch that. A verb that is new fails here until it is driven too.
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Context } from '../../src/executor/context.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type { Context } from '../../src/executor/authoring/context.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Message, Sink } from '../../src/model/delivery.ts'
 import { noticeKinds } from '../../src/model/notice.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'

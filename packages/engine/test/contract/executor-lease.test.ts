@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { elapsedSince } from '../../src/executor/renewals.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { elapsedSince } from '../../src/executor/session/renewals.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import type { TestStore } from '../support/store.ts'
 import { only, openStore } from '../support/store.ts'

@@ -1,7 +1,7 @@
 // What functions write, from where it is written to where it is read: bounded, redacted, beside all else.
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Isolation } from '../../src/executor/isolation.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type { Isolation } from '../../src/executor/authoring/isolation.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { logPage } from '../../src/queries/logs.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import type { TestStore } from '../support/store.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Preparation } from '../../src/executor/context.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import type { Preparation } from '../../src/executor/authoring/context.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { Fault, FatalError } from '../../src/kernel/errors.ts'
 import type { AttemptWrite } from '../../src/model/work.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'

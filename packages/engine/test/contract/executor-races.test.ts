@@ -1,7 +1,7 @@
 // EX-28: orders of events in which a slot could be freed early, a run driven twice, or a body forgotten. Every promise is the
 // test's to settle.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import type { TestStore } from '../support/store.ts'
 import { only, openStore } from '../support/store.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import { scratchInMemory } from '../support/scratch.ts'
 import type { TestStore } from '../support/store.ts'

@@ -1,6 +1,6 @@
 // An executor on two databases of one store, one of which is taken away.
 import { expect, onTestFinished, test } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
 import { join, ownerOn } from '../support/shards.ts'
 import type { TestStore } from '../support/store.ts'

@@ -1,7 +1,7 @@
 // A spawner on a clock that moves when it is told, with executors that come, work, hang, die or never come.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Spawner, StartedExecutor } from '../../src/executor/spawner.ts'
-import { startSpawner } from '../../src/executor/spawner.ts'
+import type { Spawner, StartedExecutor } from '../../src/executor/spawning/spawner.ts'
+import { startSpawner } from '../../src/executor/spawning/spawner.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import type { SpawnPort } from '../../src/model/spawn.ts'
 import { begunSpawn } from '../../src/orchestrator/http/answer-spawns.ts'

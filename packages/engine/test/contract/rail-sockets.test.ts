@@ -1,7 +1,7 @@
 // What a server does with executors over WebSockets: offers, messages that do not fit, connections that replace each other.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Handler } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'

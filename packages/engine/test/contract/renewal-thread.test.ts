@@ -9,8 +9,8 @@ import type {
   HttpThread,
   ThreadData,
   ToThread,
-} from '../../src/executor/renewal-thread.ts'
-import { threadRenewals } from '../../src/executor/renewal-thread.ts'
+} from '../../src/executor/session/renewal-thread.ts'
+import { threadRenewals } from '../../src/executor/session/renewal-thread.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
 import type { RenewRequest } from '../../src/model/work.ts'

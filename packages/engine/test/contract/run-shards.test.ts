@@ -1,6 +1,6 @@
 // Two databases joined as one store: who is where, what goes round them, and what a run takes with it.
 import { expect, onTestFinished, test } from 'vitest'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Shard } from '../../src/model/shard.ts'
 import { shardOfId } from '../../src/model/shard.ts'
 import type { ClaimedRun } from '../../src/model/work.ts'

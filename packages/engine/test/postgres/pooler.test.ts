@@ -3,7 +3,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Log } from '../../src/kernel/log.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'

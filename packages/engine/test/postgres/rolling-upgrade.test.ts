@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { noLog } from '../../src/kernel/log.ts'
 import { systemPorts } from '../../src/kernel/ports.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'

@@ -1,15 +1,15 @@
 // A machine as the executors on it see it: the processes of isolated attempts, and a scratch directory. Both outlive the
 // executor that made them. A process is a node of its own; it is killed, hangs, ignores SIGTERM and leaves things behind.
-import type { FromBody, ToBody } from '../../src/executor/body-protocol.ts'
-import { serveBody } from '../../src/executor/body.ts'
-import type { AnyWorkflow } from '../../src/executor/context.ts'
+import type { FromBody, ToBody } from '../../src/executor/processes/body-protocol.ts'
+import { serveBody } from '../../src/executor/processes/body.ts'
+import type { AnyWorkflow } from '../../src/executor/authoring/context.ts'
 import type {
   ProcessGroup,
   ProcessHears,
   ProcessLabel,
   Processes,
-} from '../../src/executor/processes.ts'
-import type { LeftProcess, Scratch } from '../../src/executor/scratch.ts'
+} from '../../src/executor/processes/processes.ts'
+import type { LeftProcess, Scratch } from '../../src/executor/preparing/scratch.ts'
 import type { Faults } from './faults.ts'
 import type { Clock, Node, World } from './world.ts'
 import { pick } from './world.ts'

@@ -1,9 +1,9 @@
 // The real executor in a world: the same programs, written as workflows, and nothing of it replaced but its ports.
 import { LeaseholdError } from '../../src/kernel/errors.ts'
-import type { AnyWorkflow, Context, Preparation } from '../../src/executor/context.ts'
+import type { AnyWorkflow, Context, Preparation } from '../../src/executor/authoring/context.ts'
 import type { Executor } from '../../src/executor/executor.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import { workflow } from '../../src/executor/workflow.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'
 import type { Contexts } from './contexts.ts'
 import type { Driver } from './driver.ts'

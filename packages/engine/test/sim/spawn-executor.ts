@@ -1,6 +1,6 @@
 // An executor that was started, as a process of a world of spawners: it comes, works and ends when it is idle; or it never comes, comes
 // late, hangs, dies, or lives on and says nothing.
-import type { StartedExecutor } from '../../src/executor/spawner.ts'
+import type { StartedExecutor } from '../../src/executor/spawning/spawner.ts'
 import { Fault } from '../../src/kernel/errors.ts'
 import type { Random } from '../../src/kernel/random.ts'
 import type { SpawnPolicy } from '../../src/model/spawn.ts'

@@ -1,7 +1,7 @@
 // A world of its own for spawners: a server that crashes, two spawners of one queue that are killed, executors that never come, come
 // late, hang, die or go silent, and a network that loses what is asked and what is answered.
-import type { Spawner } from '../../src/executor/spawner.ts'
-import { startSpawner } from '../../src/executor/spawner.ts'
+import type { Spawner } from '../../src/executor/spawning/spawner.ts'
+import { startSpawner } from '../../src/executor/spawning/spawner.ts'
 import { Fault } from '../../src/kernel/errors.ts'
 import { defaults } from '../../src/model/settings.ts'
 import type { SpawnPort } from '../../src/model/spawn.ts'

@@ -1,7 +1,7 @@
 // Executors on a test store, each behind a port that a test can cut, hold back or look at. Time moves when it is told.
 import type { Executor, ExecutorOptions } from '../../src/executor/executor.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import type { AnyWorkflow } from '../../src/executor/context.ts'
+import type { AnyWorkflow } from '../../src/executor/authoring/context.ts'
 import { mintIds } from '../../src/kernel/ids.ts'
 import type { Facts, Log } from '../../src/kernel/log.ts'
 import { seededRandom } from '../../src/kernel/random.ts'

@@ -1,5 +1,10 @@
 // A scratch without a disk: which directories there are, and a removal that a test can break or hold back.
-import type { HeldNote, LeftProcess, Scratch, ScratchLabel } from '../../src/executor/scratch.ts'
+import type {
+  HeldNote,
+  LeftProcess,
+  Scratch,
+  ScratchLabel,
+} from '../../src/executor/preparing/scratch.ts'
 
 export interface TestScratch extends Scratch {
   readonly directories: Set<string>

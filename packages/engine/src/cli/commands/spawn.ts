@@ -2,8 +2,8 @@
 // has had nothing to do for a while, and does not outlive this process.
 import { hostname } from 'node:os'
 import { httpSpawnPort } from '../../client/spawn-port.ts'
-import { startSpawner } from '../../executor/spawner.ts'
-import { flagsOf, systemStarter } from '../../executor/system-starter.ts'
+import { startSpawner } from '../../executor/spawning/spawner.ts'
+import { flagsOf, systemStarter } from '../../executor/spawning/system-starter.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'

@@ -445,7 +445,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'lost-race-keeps-retry',
-    'executor/branches.ts',
+    'executor/driving/branches.ts',
     'for (const key of this.#retried ?? []) if (key.startsWith(prefix)) lost.add(key)',
     '',
     'RUN-26 a race leaves the retry of its loser open',
@@ -521,7 +521,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'hands-back-in-flight',
-    'executor/run-driver.ts',
+    'executor/driving/run-driver.ts',
     'if (this.#mustLetGo() && this.job.bodies === 0) return this.#letGo()',
     'if (this.#mustLetGo()) return this.#letGo()',
     'EX-17 a run is handed back while a step of it is at work',
@@ -578,7 +578,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'recovery-by-note',
-    'executor/recovery.ts',
+    'executor/preparing/recovery.ts',
     'while (await processes.isAlive({ leader, label })) {',
     'while (false) {',
     'EX-26 a start forgets what an earlier life noted, and does not look whether it is alive',

@@ -54,14 +54,14 @@ export const spawnBugs: readonly Bug[] = [
   ),
   bug(
     'spawn-outlives',
-    'executor/spawner.ts',
+    'executor/spawning/spawner.ts',
     'for (const child of children.values()) end(child)\n    stopBy',
     'stopBy',
     'OPS-05 what was started outlives its spawner',
   ),
   bug(
     'spawn-told-for-gone',
-    'executor/spawner.ts',
+    'executor/spawning/spawner.ts',
     '    child.executor.tell()\n',
     "    child.executor.tell()\n    for (const [session, each] of children) if (each === child) follow(settle(session, 'it was told'))\n",
     'OPS-05 one that was told to stop is settled as if it were gone',

@@ -1,0 +1,86 @@
+// Children of a run: `ctx.run` waits for one, `ctx.spawn` goes on.
+import { besideOf } from '../../model/shard.ts'
+import type { ChildStart } from '../../model/work.ts'
+import { codecOf } from './codec.ts'
+import type { ChildOptions, Workflow } from './context.ts'
+import type { FailureData } from './failure.ts'
+import { ChildFailedError } from './failure.ts'
+import { mustBeOptions, mustBeWorkflow } from './given.ts'
+import { payloadOf } from './payload.ts'
+import type { Schema } from './schema.ts'
+import { checked } from './schema.ts'
+import type { Scope } from './scope.ts'
+
+export const runChild = async <I, O>(
+  scope: Scope,
+  workflow: Workflow<I, O>,
+  input: I,
+  options: ChildOptions,
+): Promise<O> => {
+  mustBeWorkflow(workflow, 'ctx.run')
+  mustBeOptions(options, `the child ${workflow.name}`)
+  const key = scope.keyFor(options.as ?? workflow.name, 'run')
+  const child = await childOf(scope, workflow, input, options, true)
+  const received = await scope.waitFor(key, 'child', () => ({ key, kind: 'child', child }))
+  const { value } = scope.valueOf<{
+    value: {
+      run: string
+      status: string
+      reason: string | null
+      note: string | null
+      output: unknown
+      error: FailureData | null
+    }
+  }>(received)
+  if (value.status !== 'succeeded') throw new ChildFailedError(value)
+  return scope.revived(value.output ?? undefined, codecOf(workflow.options.codec)) as O
+}
+
+export const spawnChild = async <I, O>(
+  scope: Scope,
+  workflow: Workflow<I, O>,
+  input: I,
+  options: ChildOptions,
+): Promise<string> => {
+  mustBeWorkflow(workflow, 'ctx.spawn')
+  mustBeOptions(options, `the child ${workflow.name}`)
+  const key = scope.keyFor(options.as ?? workflow.name, 'spawn')
+  const child = await childOf(scope, workflow, input, options, false)
+  const received = await scope.ask(key, 'spawn', (_live, branch) => {
+    branch.state = 'body'
+    scope.env.driver.ready({
+      key,
+      kind: 'spawn',
+      output: JSON.stringify(child.id),
+      error: null,
+      spawn: { as: key, ...child },
+    })
+  })
+  return scope.valueOf<string>(received)
+}
+
+const childOf = async <I, O>(
+  scope: Scope,
+  workflow: Workflow<I, O>,
+  input: I,
+  options: ChildOptions,
+  awaited: boolean,
+): Promise<ChildStart> => {
+  const what = `the input of ${workflow.name}`
+  const schema = workflow.options.input as Schema<unknown, I> | undefined
+  // without a schema it is taken in this very turn: what the caller changes later is not handed over
+  const typed = schema ? await checked(schema, input, what, 'invalid_input') : input
+  return {
+    // beside its parent, also where there are several databases
+    id: besideOf(scope.env.driver.claimed.run, scope.env.ports.ids.next('run')),
+    workflow: workflow.name,
+    input: payloadOf(codecOf(workflow.options.codec), typed, scope.env.payloadMax, what),
+    ...(options.owner === undefined ? {} : { owner: options.owner }),
+    ...(options.queue === undefined ? {} : { queue: options.queue }),
+    ...(options.labels === undefined ? {} : { labels: options.labels }),
+    ...(options.priority === undefined ? {} : { priority: options.priority }),
+    ...(options.key === undefined ? {} : { key: options.key }),
+    awaited,
+    onParentEnd: options.onParentEnd ?? (awaited ? 'cancel' : 'detach'),
+  }
+}

@@ -1,0 +1,161 @@
+// What an attempt has received, recorded or shown, and not yet sent: it joins the run's next write.
+import type {
+  AttemptWrite,
+  ChildStart,
+  EndReport,
+  Entry,
+  EntryKind,
+  WaitRecord,
+} from '../../model/work.ts'
+import type { FirstReason } from '../../model/attempt.ts'
+import type { Ready } from './driver.ts'
+
+const STREAM_MAX = 10_000
+const STREAM_STRIDE = 1_000_000
+
+export class Outgoing {
+  /** Settle what is due and answer it, though nothing is recorded. */
+  looks = false
+  /** The first reason is to be stored, though nothing else is. */
+  saysReason = false
+  phase: 'preparing' | 'launched' | null = null
+  readonly #run: string
+  readonly #attempt: number
+  #count: number
+  #unsent: Entry[] = []
+  #waits: WaitRecord[] = []
+  #spawns: (ChildStart & { as: string })[] = []
+  #closes: string[] = []
+  #state: { text: string | null } | null = null
+  #shown: string | null = null
+  #items: { stream: string; seq: number; data: string | null }[] = []
+  #itemCount = 0
+
+  constructor(run: string, attempt: number, entries: number) {
+    this.#run = run
+    this.#attempt = attempt
+    this.#count = entries
+  }
+
+  get entries(): number {
+    return this.#unsent.length
+  }
+
+  /** Whether something of it must be durable before a body may begin. */
+  get isDue(): boolean {
+    return (
+      this.#unsent.length > 0 ||
+      this.#waits.length > 0 ||
+      this.#closes.length > 0 ||
+      this.#state !== null ||
+      this.looks ||
+      this.saysReason ||
+      this.phase !== null
+    )
+  }
+
+  /** Whether something waits to be shown that need not be sent at once. */
+  get hasShown(): boolean {
+    return this.#shown !== null || this.#items.length > 0 || this.#state !== null
+  }
+
+  receive(next: Ready, at: number): void {
+    const { key, kind, output, error } = next
+    this.#count += 1
+    this.#unsent.push({ n: this.#count, key, kind, at, output, error })
+    if (next.spawn) this.#spawns.push(next.spawn)
+    if (next.closes) this.#closes.push(...next.closes)
+  }
+
+  hasEntry(key: string): boolean {
+    return this.#unsent.some((entry) => entry.key === key)
+  }
+
+  mark(key: string, kind: EntryKind, at: number): void {
+    this.#count += 1
+    this.#unsent.push({ n: this.#count, key, kind, at, output: null, error: null })
+  }
+
+  wait(record: WaitRecord): void {
+    this.#waits.push(record)
+  }
+
+  hasWait(key: string): boolean {
+    return this.#waits.some((record) => record.key === key)
+  }
+
+  dropWaits(prefix: string): void {
+    this.#waits = this.#waits.filter((record) => !record.key.startsWith(prefix))
+  }
+
+  setState(text: string | null): void {
+    this.#state = { text }
+  }
+
+  show(text: string): void {
+    this.#shown = text
+  }
+
+  append(stream: string, data: string | null): boolean {
+    if (this.#itemCount >= STREAM_MAX) return false
+    this.#itemCount += 1
+    this.#items.push({ stream, seq: this.#attempt * STREAM_STRIDE + this.#itemCount, data })
+    return true
+  }
+
+  /** What the store has refused for its content is not sent again. */
+  dropRefused(): void {
+    this.#unsent = []
+    this.#waits = []
+    this.#spawns = []
+    this.#closes = []
+  }
+
+  /** Errors that are not durable yet are not recorded: their steps are tried anew by the next attempt. */
+  dropFailures(): void {
+    const base = this.#count - this.#unsent.length
+    this.#closes.push(
+      ...this.#unsent.filter((entry) => entry.error !== null).map((entry) => entry.key),
+    )
+    this.#unsent = this.#unsent
+      .filter((entry) => entry.error === null)
+      .map((entry, i) => ({ ...entry, n: base + i + 1 }))
+    this.#count = base + this.#unsent.length
+  }
+
+  /** All of it as one write, and from here on nothing of it. */
+  take(
+    retried: ReadonlySet<string> | null,
+    firstReason: FirstReason | null,
+    end: EndReport | null,
+  ): AttemptWrite {
+    const write: AttemptWrite = {
+      run: this.#run,
+      attempt: this.#attempt,
+      entries: this.#unsent,
+      ...(this.#waits.length > 0 ? { waits: this.#waits } : {}),
+      ...(this.#spawns.length > 0 ? { spawns: this.#spawns } : {}),
+      ...(this.#closes.length > 0 ? { closes: this.#closes } : {}),
+      ...(this.#state ? { state: this.#state.text } : {}),
+      ...(this.#shown !== null ? { progress: this.#shown } : {}),
+      ...(this.#items.length > 0 ? { stream: this.#items } : {}),
+      ...(this.looks || (retried && this.#unsent.some((entry) => retried.has(entry.key)))
+        ? { look: true }
+        : {}),
+      ...(firstReason !== null ? { firstReason } : {}),
+      ...(this.phase !== null ? { phase: this.phase } : {}),
+      ...(end ? { end } : {}),
+    }
+    this.#unsent = []
+    this.#waits = []
+    this.#spawns = []
+    this.#closes = []
+    this.#state = null
+    this.#shown = null
+    this.#items = []
+    this.looks = false
+    this.saysReason = false
+    this.phase = null
+    return write
+  }
+}
