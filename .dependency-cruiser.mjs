@@ -23,7 +23,7 @@ const folders = Object.keys(may)
 const cliMore = [
   {
     name: 'cli-starts',
-    files: '(idling|commands/(serve|dev|work|attempt|spawn))',
+    files: '(idling|cluster-launcher|commands/(serve|dev|work|attempt|spawn))',
     more: 'orchestrator/|executor/',
   },
   { name: 'cli-mends', files: 'commands/(migrate|doctor)', more: 'orchestrator/main\\.ts$' },

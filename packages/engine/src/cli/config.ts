@@ -55,6 +55,14 @@ export interface Config {
   readonly abortGraceMs: number
   /** Where an executor keeps the files of preparations. */
   readonly scratch: string
+  /** A pod template: workflows with the isolation `job` are driven by pods made from it. Null where none are. */
+  readonly jobTemplate: string | null
+  /** How long such a pod may take to begin. */
+  readonly jobStartByMs: number
+  /** The API of the cluster in which they are made; null for the one in which this process is a pod. */
+  readonly cluster: string | null
+  readonly clusterNamespace: string | null
+  readonly clusterToken: string | null
   /** When the supervisor kills an executor after its signal; null where nobody has said. */
   readonly killLimitMs: number | null
   readonly settings: Settings
@@ -189,6 +197,19 @@ const items: Readonly<Record<Name, Item>> = {
   drainMs: { schema: duration, expected: aDuration, fallback: 25_000 },
   abortGraceMs: { schema: duration, expected: aDuration, fallback: 2_000 },
   scratch: { schema: aPath, expected: 'a path', fallback: '.leasehold/scratch' },
+  jobTemplate: { schema: aPath, expected: 'a path', fallback: null },
+  jobStartByMs: {
+    schema: duration.pipe(z.number().int().min(1)),
+    expected: 'a duration such as 5m of 1 ms or more, or milliseconds',
+    fallback: 300_000,
+  },
+  cluster: {
+    schema: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
+    expected: 'an address such as http://127.0.0.1:8001',
+    fallback: null,
+  },
+  clusterNamespace: { schema: text, expected: 'the name of a namespace', fallback: null },
+  clusterToken: secret,
   killLimitMs: { schema: duration, expected: aDuration, fallback: null },
 }
 

@@ -15,7 +15,7 @@ export interface Around {
 
 /** Flags that are settings, by the names that they have in the configuration. */
 const SETTINGS = [
-  'config', 'file', 'database', 'databases', 'url', 'via', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs',
+  'config', 'file', 'database', 'databases', 'url', 'via', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs', 'jobTemplate', 'jobStartByMs', 'cluster', 'clusterNamespace',
 ] // prettier-ignore
 
 const KILL_LIMIT = 'when the supervisor kills it after its signal; it must have time to stop'
@@ -133,6 +133,13 @@ export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command 
     .option('--build <text>', 'what is shown as its build')
     .option('--drain-ms <duration>', 'how long steps may finish when it is told to stop')
     .option('--kill-limit-ms <duration>', KILL_LIMIT)
+    .option(
+      '--job-template <file>',
+      'a pod template: workflows isolated so run in pods made from it',
+    )
+    .option('--job-start-by-ms <duration>', 'how long such a pod may take to begin (default: 5m)')
+    .option('--cluster <url>', 'the API of their cluster (default: the one that this is a pod of)')
+    .option('--cluster-namespace <name>', 'their namespace (default: this pod’s own)')
     .option('--log-level <level>', 'debug, info, warn or error')
     .option('--idle-ms <duration>', 'ends when it has had nothing to do for so long')
     .option('--start-by-ms <duration>', 'ends when no server has let it in for so long')

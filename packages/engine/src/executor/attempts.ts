@@ -13,6 +13,7 @@ import { needsPreparation, NOTHING, prepare } from './preparing/preparing.ts'
 import type { Behind } from './preparing/clean-up.ts'
 import { cleanUp } from './preparing/clean-up.ts'
 import { Isolated } from './isolated.ts'
+import { Launched } from './launched.ts'
 import { makeDriver } from './driving/run-driver.ts'
 import { handBack, pages, send } from './wire.ts'
 import { callWorkflow } from './workflow-call.ts'
@@ -69,9 +70,7 @@ const workOf = (
   const { slotClass } = job
   const retryInMs = (error: unknown): number | undefined =>
     workflowRetry(workflow, claimed, error, options.ports.random.next())
-  const { processes } = options
-  const isolated =
-    workflow.definition.isolation === 'process' && processes ? new Isolated(core, processes) : null
+  const isolated = elsewhere(core, workflow)
   const driver = makeDriver({
     // the journal is replayed where the function runs
     claimed: isolated ? { ...claimed, journal: [], entries: 0, waits: [] } : claimed,
@@ -100,6 +99,14 @@ const workOf = (
   }
 }
 
+/** What drives its attempts where that is not this process. */
+const elsewhere = (core: Core, { definition }: AnyWorkflow): Isolated | Launched | null => {
+  const { launcher, processes } = core.options
+  if (definition.isolation === 'process' && processes) return new Isolated(core, processes)
+  if (definition.isolation === 'job' && launcher) return new Launched(core, launcher)
+  return null
+}
+
 /** Its limits of time, and what follows when it has left and when it has settled. */
 const watch = (core: Core, taken: Taken): void => {
   const { of, job, work, storeOffset } = taken
@@ -119,6 +126,7 @@ const watch = (core: Core, taken: Taken): void => {
   )
   void driver.left.then((left) => {
     for (const cancel of cancels) cancel()
+    if (left.kind === 'handed_on') log.info('attempt.handed_on', { run, attempt })
     if (left.kind === 'stale') log.info('attempt.stale', { run, attempt })
     if (left.kind === 'dropped') log.info('attempt.dropped', { run, attempt, reason: left.reason })
   })
@@ -130,7 +138,10 @@ const begin = (core: Core, taken: Taken): void => {
   const { of, job, work } = taken
   // what was told to stop while it waited ends by itself
   if (job.phase !== 'reserved') return
-  if (!needsPreparation(work.workflow)) return launch(core, taken, NOTHING)
+  // what is to be there for a pod is prepared by the pod
+  const { definition } = work.workflow
+  if (definition.isolation === 'job' || !needsPreparation(work.workflow))
+    return launch(core, taken, NOTHING)
   void prepare(core, of, job, work).then((prepared) => {
     if (prepared) launch(core, taken, prepared)
   })

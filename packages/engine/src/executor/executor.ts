@@ -9,9 +9,9 @@ import type { Core, Drive, ExecutorState, Session } from './core.ts'
 import { drain } from './draining.ts'
 import { LogSending } from './logs/log-sending.ts'
 import type { ExecutorOptions } from './options.ts'
-import { mustFitBefore, mustIsolateAll, mustSandboxAll } from './options.ts'
+import { mustEndBefore, mustIsolateAll, mustSandboxAll } from './options.ts'
 import { poll } from './polling.ts'
-import { recover } from './preparing/recovery.ts'
+import { recover, recoverPods } from './preparing/recovery.ts'
 import { register, watchLease } from './session/session.ts'
 import type { ExecutorStatus } from './status.ts'
 import { statusOf } from './status.ts'
@@ -35,7 +35,7 @@ export interface Executor {
 }
 
 export const makeExecutor = (options: ExecutorOptions): Executor => {
-  mustFitBefore(options)
+  mustEndBefore(options)
   definitionsOf(options.workflows)
   mustIsolateAll(options)
   const core = makeCore(options, () => void executor.stop())
@@ -73,6 +73,7 @@ export const makeExecutor = (options: ExecutorOptions): Executor => {
         throw new LeaseholdError('draining', 'the executor was stopped while it registered')
       core.state = 'running'
       watchLease(core)
+      void recoverPods(core, core.session)
       // what an earlier life could not release is known before anything is claimed
       polling = recoverThenPoll().catch((error: unknown) =>
         core.stopForGood('executor.poll_failed', error),

@@ -9,6 +9,7 @@ import { isolationOf } from './authoring/isolation.ts'
 import type { Processes } from './processes/processes.ts'
 import type { startRenewals } from './session/renewals.ts'
 import type { Scratch } from './preparing/scratch.ts'
+import type { Launcher } from './launcher.ts'
 
 export interface ExecutorOptions {
   readonly port: ExecutorPort
@@ -41,6 +42,8 @@ export interface ExecutorOptions {
   readonly scratch?: Scratch
   /** Starts the processes of workflows that are isolated so. Without it they are refused. */
   readonly processes?: Processes
+  /** Starts the pods of workflows that are isolated so. Without it they are refused. */
+  readonly launcher?: Launcher
   /** Values that are taken out of what its attempts write. What looks like a secret is taken out anyway. */
   readonly secrets?: readonly string[]
   /** How long an isolated process may leave a ping unanswered before it is killed. Default 60 s. */
@@ -56,11 +59,11 @@ export const CLAIM_WAIT_MS = 20_000
 export const STALL_LIMIT_MS = 60_000
 
 /** A supervisor that kills before the executor has let go would leave its runs to their lease (EX-20). */
-export const mustFitBefore = ({
+export const mustEndBefore = ({
   killLimitMs,
   drainMs = DRAIN_MS,
   abortGraceMs = ABORT_GRACE_MS,
-}: ExecutorOptions): void => {
+}: Pick<ExecutorOptions, 'killLimitMs' | 'drainMs' | 'abortGraceMs'>): void => {
   if (killLimitMs === undefined || drainMs + abortGraceMs < killLimitMs) return
   throw new LeaseholdError(
     'invalid_config',
@@ -69,8 +72,15 @@ export const mustFitBefore = ({
   )
 }
 
-/** A workflow that wants a process of its own is not driven without one. */
-export const mustIsolateAll = ({ workflows, processes }: ExecutorOptions): void => {
+/** A workflow that wants a process or a pod of its own is not driven without one. */
+export const mustIsolateAll = ({ workflows, processes, launcher }: ExecutorOptions): void => {
+  const pod = workflows.find(({ definition }) => definition.isolation === 'job')
+  if (pod && !launcher)
+    throw new LeaseholdError(
+      'invalid_config',
+      `${pod.name} is to run in a Kubernetes job, and this executor starts none; use \`leasehold work\` with --job-template, or an isolation of 'inline' or 'process'`,
+      { workflow: pod.name },
+    )
   const wants = workflows.find(({ definition }) => definition.isolation === 'process')
   if (!wants || processes) return
   throw new LeaseholdError(

@@ -67,7 +67,10 @@ const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer |
           waitMs: failures > 0 || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? CLAIM_WAIT_MS),
           ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
         },
-        isNarrow ? AbortSignal.any([stopping.signal, hurry.signal]) : stopping.signal,
+        // its repeat waits for nothing, and is not to be cut by what has cut the first
+        isNarrow && !hurry.signal.aborted
+          ? AbortSignal.any([stopping.signal, hurry.signal])
+          : stopping.signal,
       )
       if (answer.ok) of.received = Math.max(of.received, number)
       return answer

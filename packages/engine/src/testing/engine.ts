@@ -125,6 +125,12 @@ const NAME_IT =
   'name it among the `workflows` of the test engine, also where it only runs as a child'
 
 /** What runs at the end of another would be a notice that no test looks at. */
+/** A test has no cluster: what a pod would drive is driven by a process in memory. */
+const withoutCluster = (workflow: AnyWorkflow): AnyWorkflow =>
+  workflow.definition.isolation === 'job'
+    ? { ...workflow, definition: { ...workflow.definition, isolation: 'process' } }
+    : workflow
+
 const mustNameHandlers = (workflows: readonly AnyWorkflow[]): void => {
   for (const { name, definition } of workflows)
     if (definition.onEnd !== null && !workflows.some((each) => each.name === definition.onEnd))
@@ -200,7 +206,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     node.executor = makeExecutor({
       port,
       ports: { ...ports, timers },
-      workflows: options.workflows,
+      workflows: options.workflows.map(withoutCluster),
       claimWaitMs: FOREVER,
       // no clock of a test stands still for what other processes have left on this disk
       scratch: {

@@ -16,6 +16,7 @@ import { systemPorts } from '../../kernel/ports.ts'
 import { sleep } from '../../kernel/timers.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'
+import { clusterLauncher } from '../cluster-launcher.ts'
 import { durationOption } from '../duration-option.ts'
 import { exit, exitCodeOf, tell } from '../exit.ts'
 import { untilIdle } from '../idling.ts'
@@ -56,6 +57,11 @@ export const run: Run<Options> = async ({ args: [module = ''], options, out, sou
     secrets: secretsOf(sources, config),
     scratch: systemScratch(resolve(sources.cwd, config.scratch)),
     ...(config.killLimitMs === null ? {} : { killLimitMs: config.killLimitMs }),
+    ...(config.jobTemplate === null
+      ? {}
+      : {
+          launcher: clusterLauncher({ ...config, jobTemplate: config.jobTemplate }, sources, ports),
+        }),
     processes: systemProcesses({ module: resolve(sources.cwd, module), env: process.env }),
     renewals: httpRenewals({ url: config.url, ...(token === null ? {} : { token }) }),
     onStopped: (error) => {

@@ -21,10 +21,10 @@ export interface ProcessIsolation {
   readonly sandbox?: boolean | Sandbox
 }
 
-export type Isolation = 'inline' | 'process' | ProcessIsolation
+export type Isolation = 'inline' | 'process' | 'job' | ProcessIsolation
 
 interface Isolated {
-  readonly kind: 'inline' | 'process'
+  readonly kind: 'inline' | 'process' | 'job'
   readonly memoryMb: number | null
   readonly env: readonly string[]
   readonly sandbox: Required<Sandbox> | null
@@ -51,8 +51,8 @@ export const mustIsolate = (name: string, isolation: Isolation | undefined): Iso
     throw no(`sandbox is ${JSON.stringify(asked)}`, 'true, false, or { network, writable }')
   const made = isolationOf(isolation === undefined ? {} : { isolation })
   const { kind, memoryMb, env, sandbox } = made
-  if (kind !== 'inline' && kind !== 'process')
-    throw no(`${JSON.stringify(kind)}`, "'inline' or 'process'")
+  if (kind !== 'inline' && kind !== 'process' && kind !== 'job')
+    throw no(`${JSON.stringify(kind)}`, "'inline', 'process' or 'job'")
   if (memoryMb !== null && !(Number.isInteger(memoryMb) && memoryMb >= 16))
     throw no(`memoryMb is ${JSON.stringify(memoryMb)}`, 'a whole number of megabytes, at least 16')
   if (!Array.isArray(env) || !env.every((each) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(String(each))))

@@ -22,6 +22,8 @@ export type Left =
   | { readonly kind: 'ended'; readonly status: RunStatus }
   /** The fence was lost: another holds the run. */
   | { readonly kind: 'stale' }
+  /** The process that was launched for it has adopted it: it is that process's to end. */
+  | { readonly kind: 'handed_on' }
   /** Let go without a write: the session is over, or the write could not be made. */
   | {
       readonly kind: 'dropped'
@@ -131,6 +133,8 @@ export interface Driver {
   says(phase: 'preparing' | 'launched'): void
   /** The attempt is not to begin here: it is handed back for this reason when nothing is at work. */
   giveBack(reason: string): void
+  /** Handed back at once: none of its code is at work here, whatever is counted as begun. */
+  handBack(reason: string): void
   stop(reason: FirstReason, note: string): void
   drain(): void
   told(directive: Directive, note: string | null): void

@@ -392,6 +392,12 @@ class RunDriver implements Driver, Ticking {
     this.#stir()
   }
 
+  handBack(reason: string): void {
+    if (this.ending) return
+    this.#letting.gaveBack ??= reason
+    this.#letGo()
+  }
+
   // ── for the executor ─────────────────────────────────────────────────────────────────────────────
 
   stop(reason: FirstReason, note: string): void {

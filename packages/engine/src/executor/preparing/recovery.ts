@@ -2,10 +2,14 @@
 // that took it; what cannot be released keeps this executor from taking anything, as it kept theirs.
 import { inWords } from '../../kernel/duration.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
+import { growingDelayMs } from '../../kernel/growing-delay.ts'
+import { jittered } from '../../kernel/random.ts'
 import { release } from './clean-up.ts'
 import { sleep } from '../../kernel/timers.ts'
 import { codecOf } from '../authoring/codec.ts'
 import type { Core, Session } from '../core.ts'
+import { RETRY } from '../core.ts'
+import { SHOWN_LATE_MS } from '../launched.ts'
 import type { LeftProcess, Recovered } from './scratch.ts'
 
 /** Never throws: what it could not look at is logged and hinders no start. */
@@ -22,6 +26,34 @@ export const recover = async (core: Core, of: Session): Promise<void> => {
   }
 }
 
+/**
+ * Reports the end of pods whose launchers may be gone, so that what they held waits for no lease, and removes those that never began
+ * and may not any more. One that is at work has a lease of its own, and is left alone. Never throws.
+ */
+export const recoverPods = async (core: Core, of: Session): Promise<void> => {
+  const { launcher, ports } = core.options
+  if (!launcher) return
+  const { log, random, time, timers } = ports
+  const storeOffset = of.answer.now - time.mono()
+  for (let failures = 1; core.state === 'running'; failures++) {
+    try {
+      for (const { label, runner, startBy, seen } of await launcher.pods.left()) {
+        const { state, note } = seen
+        if (state === 'ended') await launcher.exited(runner, note)
+        if (state !== 'waiting' || time.mono() + storeOffset < startBy + SHOWN_LATE_MS) continue
+        log.warn('pod.recovered', { ...label, note })
+        await launcher.pods.remove(label)
+      }
+      return
+    } catch (error) {
+      log.warn('pods.not_recovered', { error })
+      const wait = growingDelayMs(failures, { ...RETRY, maxMs: LAST_RECOVERY_MS })
+      await sleep(timers, jittered(random, wait), core.stopping.signal)
+    }
+  }
+}
+
+const LAST_RECOVERY_MS = 60_000
 const LIMIT_MS = 10_000
 const LOOK_MS = 50
 
