@@ -1,6 +1,5 @@
 // Two databases joined as one store, as tests of it begin with; either can be taken away.
 import { onTestFinished } from 'vitest'
-import { Fault } from '../../src/kernel/errors.ts'
 import type { StartCommand } from '../../src/model/start.ts'
 import { shardOfOwner } from '../../src/model/shard.ts'
 import type { ClaimedRun, RegisterRequest } from '../../src/model/work.ts'
@@ -12,6 +11,7 @@ import { virtualClock } from '../../src/testing/clock.ts'
 import { NOW } from './run.ts'
 import type { TestStore } from './store.ts'
 import { openStore, registration } from './store.ts'
+import { takeable } from './takeable.ts'
 
 export const COUNT = 2
 
@@ -37,44 +37,6 @@ export const ownerOn = (shard: number, nth = 0): string => {
   return found
 }
 
-/** A shard whose database can be taken away, as seen from here. */
-const takeable = (store: TestStore): { opened: TestStore['opened']; away(is: boolean): void } => {
-  let gone = false
-  const through = <T extends object>(what: T, ways: readonly (keyof T)[]): T =>
-    new Proxy(what, {
-      get(target, name) {
-        const found = Reflect.get(target, name) as unknown
-        if (!ways.includes(name as keyof T)) return found
-        return async (...given: unknown[]): Promise<unknown> => {
-          if (gone) throw new Fault('store_unavailable', 'the database does not answer')
-          return (found as (...all: unknown[]) => Promise<unknown>)(...given)
-        }
-      },
-    })
-  const { engine, remote } = store.opened
-  return {
-    opened: {
-      ...store.opened,
-      engine: through(engine, [
-        'act',
-        'read',
-        'start',
-        'startMany',
-        'signal',
-        'decide',
-        'cancel',
-        'pause',
-        'resume',
-        'retry',
-      ]),
-      remote: through(remote, ['register', 'claim', 'journal', 'write', 'renew', 'close', 'logs']),
-    },
-    away(is) {
-      gone = is
-    },
-  }
-}
-
 /** `patienceMs`: time that a test moves itself tells nothing of a database that answers in its own. */
 export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined> => {
   const clock = virtualClock(at)
@@ -85,7 +47,7 @@ export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined>
     onTestFinished(() => store.close())
   }
   const [first] = stores as [TestStore]
-  const seen = stores.map(takeable)
+  const seen = stores.map(({ opened }) => takeable(opened))
   const shards = await joinShards(
     seen.map(({ opened }) => opened),
     { patienceMs },
