@@ -109,6 +109,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
   const { shards } = options
   const engines = shards?.engines ?? [engine]
   const shared = {
+    engines,
     checkInput: inputCheck(ports.log),
     secrets: new Map(Object.entries(options.hookSecrets ?? {})),
     reapSoon: options.reapSoon ?? (() => undefined),
@@ -125,7 +126,7 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
           answers: engines.map((each) =>
             answersOf(each, executorPort(each, { process: 'remote', embedded: false })),
           ),
-          executors: answersOf(engine, shards.port),
+          whole: answersOf(engine, shards.port),
           figures: shared.figures,
         })
 

@@ -33,6 +33,7 @@ import {
   mergeSlot,
   mergeSlots,
   mergeSweeps,
+  mergeTrigger,
   mergeWorkflows,
 } from './shard-merges.ts'
 import type { Shards } from './shards.ts'
@@ -41,8 +42,8 @@ export interface ShardAnswersOf {
   readonly shards: Shards
   /** One set for each shard, in their order. */
   readonly answers: readonly AnswersTo<RouteName>[]
-  /** The set whose executor port is over all shards. */
-  readonly executors: AnswersTo<RouteName>
+  /** The set of what is not of one shard: its executor port is over all of them, and deliveries go to their owners’. */
+  readonly whole: AnswersTo<RouteName>
   /** Figures of the process around the engines. */
   readonly figures: () => readonly Family[]
 }
@@ -60,7 +61,7 @@ const NONE_YET =
 export const shardAnswers = ({
   shards,
   answers,
-  executors,
+  whole,
   figures,
 }: ShardAnswersOf): AnswersTo<RouteName> => {
   const { engines } = shards
@@ -327,14 +328,18 @@ export const shardAnswers = ({
     })),
     deleteSchedule: ofSchedule('deleteSchedule'),
 
+    // on each, since only a delivery says whose it is
     listTriggers: atHome('listTriggers'),
-    getTrigger: atHome('getTrigger'),
-    setTrigger: notYet('setTrigger', 'triggers'),
-    pauseTrigger: atHome('pauseTrigger'),
-    resumeTrigger: atHome('resumeTrigger'),
+    async getTrigger(asked) {
+      const done = await known('getTrigger', asked)
+      return done.ok ? mergeTrigger(done.all) : done
+    },
+    setTrigger: onEach('setTrigger'),
+    pauseTrigger: onEach('pauseTrigger'),
+    resumeTrigger: onEach('resumeTrigger'),
     tryTrigger: atHome('tryTrigger'),
-    deleteTrigger: atHome('deleteTrigger'),
-    takeDelivery: notYet('takeDelivery', 'triggers'),
+    deleteTrigger: onEach('deleteTrigger'),
+    takeDelivery: whole.takeDelivery,
 
     listExecutors: together('listExecutors', mergeExecutors),
     async clearExecutor(asked) {
@@ -469,13 +474,13 @@ export const shardAnswers = ({
     retryDelivery: looked('retryDelivery'),
     dropDelivery: looked('dropDelivery'),
 
-    register: executors.register,
-    claim: executors.claim,
-    write: executors.write,
-    renew: executors.renew,
-    close: executors.close,
-    logs: executors.logs,
-    journal: executors.journal,
+    register: whole.register,
+    claim: whole.claim,
+    write: whole.write,
+    renew: whole.renew,
+    close: whole.close,
+    logs: whole.logs,
+    journal: whole.journal,
     async grant(asked) {
       const { run } = asked.body
       ofShard(engines, run)

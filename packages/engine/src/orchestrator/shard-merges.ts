@@ -248,6 +248,18 @@ export const mergeSchedules: Merge<'listSchedules'> = (answers) => ({
   schedules: answers.flatMap(({ schedules }) => schedules).sort(by(({ name }) => name)),
 })
 
+const DELIVERIES_SHOWN = 50
+
+export const mergeTrigger = (
+  answers: readonly [Answer<'getTrigger'>, ...Answer<'getTrigger'>[]],
+): Answer<'getTrigger'> => ({
+  ...answers[0],
+  deliveries: answers
+    .flatMap(({ deliveries }) => deliveries)
+    .sort((a, b) => b.at - a.at)
+    .slice(0, DELIVERIES_SHOWN),
+})
+
 type Invariant = Answer<'audit'>['invariants'][number]
 const SHOWN = 10
 

@@ -12,7 +12,7 @@ test('RUN-18 every route has its line in the table of a server of several databa
   const table = shardAnswers({
     shards: t.shards,
     answers: [],
-    executors: {} as never,
+    whole: {} as never,
     figures: () => [],
   })
   expect(Object.keys(table).sort()).toEqual(Object.keys(routes).sort())
@@ -228,14 +228,57 @@ test('RUN-18 OPS-06 one database is taken away: the server is of use for the oth
   expect(await s.ask('POST', '/v1/runs', start)).toMatchObject({ status: 200 })
 })
 
+test('RAIL-15 a trigger is on each database, and a delivery is taken once, where what it starts has its owner', async () => {
+  const s = await serve()
+  const rule = { workflow: 'w', owner: { $: '/who' }, key: { $: '/order' } }
+  const trigger = { kind: 'token', secrets: ['shop'], deliveryHeader: 'x-id', rules: [rule] }
+  expect(await s.ask('PUT', '/v1/triggers/shop', trigger)).toMatchObject({ status: 200 })
+  for (const store of s.stores) expect(store.sql('select name from triggers')).toHaveLength(1)
+  expect((await s.ask('GET', '/v1/triggers')).body['triggers']).toHaveLength(1)
+  const bring = (id: string, who: string): ReturnType<typeof s.ask> =>
+    s.ask(
+      'POST',
+      '/hooks/shop',
+      { who, order: id },
+      {
+        authorization: 'Bearer secret-of-the-shop',
+        'x-id': id,
+      },
+    )
+  const [here, there] = [await bring('a', ownerOn(0)), await bring('b', ownerOn(1))]
+  expect([here, there]).toMatchObject([
+    { status: 200, body: { outcome: 'started', repeated: false } },
+    { status: 200, body: { outcome: 'started', repeated: false } },
+  ])
+  expect(here.body['run']).not.toMatch(/~1$/)
+  expect(there.body['run']).toMatch(/~1$/)
+  expect(await bring('b', ownerOn(1))).toMatchObject({
+    body: { run: there.body['run'], repeated: true },
+  })
+  // also where the trigger has changed since, and it would go elsewhere now
+  const changed = { ...trigger, rules: [{ ...rule, owner: ownerOn(0) }] }
+  await s.ask('PUT', '/v1/triggers/shop', changed)
+  expect(await bring('b', ownerOn(1))).toMatchObject({ body: { repeated: true } })
+  await s.ask('PUT', '/v1/triggers/shop', trigger)
+  expect((await s.ask('GET', '/v1/triggers/shop')).body['deliveries']).toHaveLength(2)
+
+  s.away(0, true)
+  expect(await bring('c', ownerOn(1))).toMatchObject({ status: 200 })
+  expect(await bring('d', ownerOn(0))).toMatchObject({ status: 503 })
+  s.away(0, false)
+  expect(await bring('d', ownerOn(0))).toMatchObject({ body: { outcome: 'started' } })
+  expect(await s.ask('POST', '/v1/triggers/shop/pause', {})).toMatchObject({ status: 200 })
+  expect(await bring('e', ownerOn(1))).toMatchObject({ status: 503 })
+  expect(await s.ask('DELETE', '/v1/triggers/shop')).toMatchObject({ status: 200 })
+  for (const store of s.stores) expect(store.sql('select name from triggers')).toEqual([])
+})
+
 test('RUN-18 what a server of several databases does not do yet is refused with a sentence', async () => {
   const s = await serve()
-  const trigger = { kind: 'github', secrets: ['a'], rules: [{ workflow: 'w' }] }
   const spawn = { spawner: 's', queue: 'default', most: 1, slots: 1, labels: [] }
   for (const answer of [
-    await s.ask('PUT', '/v1/triggers/t', trigger),
-    await s.ask('POST', '/hooks/t', {}),
     await s.ask('POST', '/v1/executor/spawns', spawn),
+    await s.ask('POST', '/v1/executor/spawns/ses_x/settle', { evidence: 'x' }),
   ])
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
   const socket = new Request('http://localhost/v1/executor/socket')

@@ -103,7 +103,10 @@ export interface Server extends Joined {
 /** A server of two databases, with an executor on both. */
 export const serve = async (): Promise<Server> => {
   const t = await join()
-  const handler = makeHandler(t.shards.engines[0] as never, { shards: t.shards })
+  const handler = makeHandler(t.shards.engines[0] as never, {
+    shards: t.shards,
+    hookSecrets: { shop: 'secret-of-the-shop' },
+  })
   onTestFinished(() => handler.stop())
   const ask: Server['ask'] = async (method, path, body, headers = {}) => {
     const response = await handler.fetch(

@@ -16,6 +16,8 @@ import type { Secrets } from '../../queries/triggers.ts'
 /** What all answers share. */
 export interface Shared {
   readonly engine: Engine
+  /** All databases of the store, in their order. */
+  readonly engines: readonly Engine[]
   /** The executor port for sessions that live in other processes. */
   readonly port: ExecutorPort
   readonly adoptions: Adoptions

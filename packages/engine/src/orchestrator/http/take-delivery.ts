@@ -4,6 +4,7 @@ import { jsonFault, messageOf } from '../../kernel/json.ts'
 import type { Outcome, Refusal } from '../../kernel/outcome.ts'
 import { refuse } from '../../kernel/outcome.ts'
 import { seldom } from '../../kernel/seldom.ts'
+import { shardOfOwner } from '../../model/shard.ts'
 import type { Received } from '../../model/signature.ts'
 import { check } from '../../model/signature.ts'
 import type { Action } from '../../model/trigger.ts'
@@ -13,6 +14,8 @@ import { arrival, hook } from '../../queries/triggers.ts'
 import type { Taken } from '../../transitions/take-arrival.ts'
 import { takeArrival } from '../../transitions/take-arrival.ts'
 import type { AnswersTo, Shared } from './answers.ts'
+import type { Engine } from '../engine.ts'
+import { atShard, isAway } from '../shard-faults.ts'
 
 /** What is checked in place of a trigger that is not there, so that its absence takes as long. */
 const NOBODY: Hook = {
@@ -44,13 +47,17 @@ const ignored = (note: string): Outcome<Taken> => ({
   repeated: false,
 })
 
+/**
+ * A trigger is on each database of the store, and what a delivery starts or signals is where its owner is: there it is taken, once.
+ * One that is down keeps back what is for it and nothing else.
+ */
 export const takeDelivery = (shared: Shared): AnswersTo<'takeDelivery'>['takeDelivery'] => {
-  const { engine, secrets } = shared
-  const { ports } = engine
+  const { engines, secrets } = shared
+  const { ports } = shared.engine
   const say = seldom(ports.log, ports.time, 'warn')
 
   return async ({ params: { name }, raw }) => {
-    const found = await engine.read((tx) => hook(tx, name))
+    const found = await firstThere(engines, (engine) => engine.read((tx) => hook(tx, name)))
     const { kind, spec, paused } = found ?? NOBODY
     const known = spec.secrets.flatMap((each) => secrets.get(each) ?? [])
     const checked = check(kind, spec, known.length > 0 ? known : [NO_SECRET], raw, ports.time.now())
@@ -72,7 +79,7 @@ export const takeDelivery = (shared: Shared): AnswersTo<'takeDelivery'>['takeDel
         { name },
       )
     const { delivery } = checked
-    const before = await engine.read((tx) => arrival(tx, name, delivery))
+    const before = await arrivalOn(engines, name, delivery)
     if (before) {
       const { outcome, run, note } = before
       return { ok: true, outcome, run, note, repeated: true }
@@ -93,20 +100,57 @@ export const takeDelivery = (shared: Shared): AnswersTo<'takeDelivery'>['takeDel
       return ignored(plan.ignored)
     }
     const action = plan.ok ? plan.action : plan
+    const shard = shardOfOwner(plan.ok ? plan.action.owner : '', engines.length)
+    const engine = engines[shard] as Engine
     if (plan.ok) await engine.learn([plan.action])
-    const refused = plan.ok ? startFault(shared, plan.action) : null
-    const { answer } = await engine.act((tx, context) =>
-      takeArrival(
-        tx,
-        { hook: name, delivery, event: event?.slice(0, 200) ?? null, run: ports.ids.next('run') },
-        refused ?? action,
-        context,
+    const refused = plan.ok ? startFault({ ...shared, engine }, plan.action) : null
+    const run = engine.ports.ids.next('run')
+    const { answer } = await atShard(shard, engines.length, () =>
+      engine.act((tx, context) =>
+        takeArrival(
+          tx,
+          { hook: name, delivery, event: event?.slice(0, 200) ?? null, run },
+          refused ?? action,
+          context,
+        ),
       ),
     )
     if (!answer.ok)
       ports.log.warn('hook.not_taken', { trigger: name, delivery, event, code: answer.code })
     return answer
   }
+}
+
+/** What the first of them says that answers. */
+const firstThere = async <T>(
+  engines: readonly Engine[],
+  ask: (engine: Engine) => Promise<T>,
+): Promise<T> => {
+  for (const engine of engines.slice(0, -1))
+    try {
+      return await ask(engine)
+    } catch (error) {
+      if (!isAway(error)) throw error
+    }
+  return ask(engines.at(-1) as Engine)
+}
+
+/**
+ * What became of the delivery when it came before. It is on another shard than it would go to today where the trigger has changed
+ * since; of one that does not answer nothing is known, and the one that takes it looks once more.
+ */
+const arrivalOn = async (engines: readonly Engine[], name: string, delivery: string) => {
+  const found = await Promise.all(
+    engines.map((engine) =>
+      engine
+        .read((tx) => arrival(tx, name, delivery))
+        .catch((error: unknown) => {
+          if (engines.length > 1 && isAway(error)) return null
+          throw error
+        }),
+    ),
+  )
+  return found.find((each) => each !== null) ?? null
 }
 
 /** Why its run could not start, of what needs no row to be known. */

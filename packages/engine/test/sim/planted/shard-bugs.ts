@@ -29,7 +29,7 @@ export const shardBugs: readonly Bug[] = [
   ),
   bug(
     'shard-child-elsewhere',
-    'executor/children.ts',
+    'executor/authoring/children.ts',
     "besideOf(scope.env.driver.claimed.run, scope.env.ports.ids.next('run'))",
     "scope.env.ports.ids.next('run')",
     'RAIL-07 a child has an id of another shard than its parent, which is refused for ever',
