@@ -279,6 +279,24 @@ describe('RAIL-06 the loss of the fence', () => {
     await advance(t, 30_000)
   })
 
+  it('EX-10 L3 where a claim that is cut short fails, as over a network, its repeat is not cut', async () => {
+    const body = gate<string>()
+    const w = workflow('w', (ctx) => ctx.step('a', () => body.opened))
+    const x = executorOn(t, { workflows: [w], cutFails: true })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 0)
+    await t.engine.takeFrom(id, 'op', 'x')
+    await advance(t, 21_000)
+    await t.pass('wake-due', 'poll-lanes')
+    await advance(t, 0)
+    body.open('late')
+    await advance(t, 1_000)
+    expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 3, output: '"late"' })
+    void x.executor.stop()
+    await advance(t, 30_000)
+  })
+
   it('RAIL-06 a stale write of any kind says so to the driver alone: nothing is logged as an error', async () => {
     const { x, id, body } = await holding()
     await t.engine.takeFrom(id, 'op', 'x')

@@ -38,10 +38,20 @@ interface Options extends Partial<Omit<ExecutorOptions, 'port' | 'ports' | 'work
   /** The number of the first process that drives an isolated attempt. */
   readonly firstPid?: number
   readonly seed?: number
+  /** A claim that is cut short fails, as a request over a network does, instead of being answered. */
+  readonly cutFails?: boolean
 }
 
 export const executorOn = (t: TestStore, options: Options): TestExecutor => {
-  const { workflows, embedded = false, error, seed = 7, firstPid = 100, ...rest } = options
+  const {
+    workflows,
+    embedded = false,
+    error,
+    seed = 7,
+    firstPid = 100,
+    cutFails,
+    ...rest
+  } = options
   const real = embedded ? t.opened.embedded : t.opened.remote
   const logged: Logged[] = []
   const note =
@@ -73,7 +83,12 @@ export const executorOn = (t: TestStore, options: Options): TestExecutor => {
   }
   const port: ExecutorPort = {
     register: (request) => through('register', request, () => real.register(request)),
-    claim: (request, signal) => through('claim', request, () => real.claim(request, signal)),
+    claim: (request, signal) =>
+      through('claim', request, async () => {
+        const answer = await real.claim(request, signal)
+        if (cutFails === true) signal?.throwIfAborted()
+        return answer
+      }),
     journal: (session, run, after) =>
       through('journal', { run, after }, () => real.journal(session, run, after)),
     write: (session, write) => through('write', write, () => real.write(session, write)),
