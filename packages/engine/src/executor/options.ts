@@ -9,7 +9,7 @@ import { isolationOf } from './authoring/isolation.ts'
 import type { Processes } from './processes/processes.ts'
 import type { startRenewals } from './session/renewals.ts'
 import type { Scratch } from './preparing/scratch.ts'
-import type { Launcher } from './launcher.ts'
+import type { Launcher } from './pods/launcher.ts'
 
 export interface ExecutorOptions {
   readonly port: ExecutorPort

@@ -5,8 +5,8 @@ import type {
   KubernetesApi,
   Manifest,
   WatchEvent,
-} from '../../src/executor/kubernetes-api.ts'
-import { inCluster, kubernetesApi } from '../../src/executor/kubernetes-api.ts'
+} from '../../src/executor/pods/kubernetes-api.ts'
+import { inCluster, kubernetesApi } from '../../src/executor/pods/kubernetes-api.ts'
 import { systemTimers } from '../../src/kernel/timers.ts'
 import type { FakeCluster } from '../support/kubernetes.ts'
 import { fakeCluster } from '../support/kubernetes.ts'

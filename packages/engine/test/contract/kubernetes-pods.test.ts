@@ -1,9 +1,9 @@
 // The pods of attempts, asked of a server that refuses what the API of a cluster does. The test is its scheduler and its kubelet.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { kubernetesApi } from '../../src/executor/kubernetes-api.ts'
-import { kubernetesPods } from '../../src/executor/kubernetes-pods.ts'
-import type { PodOrder, Pods } from '../../src/executor/launcher.ts'
-import { jobOf, mustBeTemplate, nameOf } from '../../src/executor/pod-template.ts'
+import { kubernetesApi } from '../../src/executor/pods/kubernetes-api.ts'
+import { kubernetesPods } from '../../src/executor/pods/kubernetes-pods.ts'
+import type { PodOrder, Pods } from '../../src/executor/pods/launcher.ts'
+import { jobOf, mustBeTemplate, nameOf } from '../../src/executor/pods/pod-template.ts'
 import { systemTimers } from '../../src/kernel/timers.ts'
 import type { FakeCluster } from '../support/kubernetes.ts'
 import { fakeCluster } from '../support/kubernetes.ts'

@@ -6,8 +6,14 @@ import { httpLaunchPort } from '../../src/client/launch-port.ts'
 import type { AnyWorkflow } from '../../src/executor/authoring/context.ts'
 import type { Executor } from '../../src/executor/executor.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
-import type { Launcher, LeftPod, PodOrder, Pods, PodSeen } from '../../src/executor/launcher.ts'
-import { OrderRefused } from '../../src/executor/launcher.ts'
+import type {
+  Launcher,
+  LeftPod,
+  PodOrder,
+  Pods,
+  PodSeen,
+} from '../../src/executor/pods/launcher.ts'
+import { OrderRefused } from '../../src/executor/pods/launcher.ts'
 import { inside } from '../../src/executor/authoring/workflow.ts'
 import { readAttemptToken } from '../../src/kernel/attempt-token.ts'
 import { mintIds } from '../../src/kernel/ids.ts'

@@ -9,7 +9,7 @@ import { sleep } from '../../kernel/timers.ts'
 import { codecOf } from '../authoring/codec.ts'
 import type { Core, Session } from '../core.ts'
 import { RETRY } from '../core.ts'
-import { SHOWN_LATE_MS } from '../launched.ts'
+import { SHOWN_LATE_MS } from '../pods/launched.ts'
 import type { LeftProcess, Recovered } from './scratch.ts'
 
 /** Never throws: what it could not look at is logged and hinders no start. */

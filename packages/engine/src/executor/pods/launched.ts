@@ -6,18 +6,18 @@
 // 1. The slot is free only when the pod is proven gone; a stop of this executor alone lets go of it before.
 // 2. A pod that is gone leaves no attempt waiting for a lease: it is lost here, or its session is reported to have ended.
 // 3. Nothing of an attempt that has been handed on is stopped by this executor.
-import { Defect } from '../kernel/errors.ts'
-import { messageOf } from '../kernel/json.ts'
-import { growingDelayMs } from '../kernel/growing-delay.ts'
-import { jittered } from '../kernel/random.ts'
-import { seldom } from '../kernel/seldom.ts'
-import { sleep } from '../kernel/timers.ts'
-import type { Core, Session, Work } from './core.ts'
-import { RETRY } from './core.ts'
-import type { Driver, Returned } from './driving/driver.ts'
+import { Defect } from '../../kernel/errors.ts'
+import { messageOf } from '../../kernel/json.ts'
+import { growingDelayMs } from '../../kernel/growing-delay.ts'
+import { jittered } from '../../kernel/random.ts'
+import { seldom } from '../../kernel/seldom.ts'
+import { sleep } from '../../kernel/timers.ts'
+import type { Core, Session, Work } from '../core.ts'
+import { RETRY } from '../core.ts'
+import type { Driver, Returned } from '../driving/driver.ts'
 import type { Launcher, PodLabel, PodOrder, PodSeen } from './launcher.ts'
 import { OrderRefused } from './launcher.ts'
-import { send } from './wire.ts'
+import { send } from '../wire.ts'
 
 export const START_BY_MS = 5 * 60_000
 /** How long after its limit a pod may be shown as not started though it was in time. */

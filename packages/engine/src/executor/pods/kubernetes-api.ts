@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
-import { messageOf } from '../kernel/json.ts'
-import type { Timers } from '../kernel/timers.ts'
+import { messageOf } from '../../kernel/json.ts'
+import type { Timers } from '../../kernel/timers.ts'
 
 /** Why the API did not do what it was asked. Only after `unreachable` and `failed` it is unknown whether it was done. */
 export type KubernetesErrorKind =

@@ -1,7 +1,7 @@
 // What is asked of a Kubernetes cluster for one attempt: a job of one pod, made from the operator's template, and a secret that goes
 // with it. The token stands in the secret alone; the pod waits until that is there.
-import { LeaseholdError } from '../kernel/errors.ts'
-import { digestOf } from '../kernel/digest.ts'
+import { LeaseholdError } from '../../kernel/errors.ts'
+import { digestOf } from '../../kernel/digest.ts'
 import type { KubernetesObject, Manifest } from './kubernetes-api.ts'
 import type { PodLabel, PodOrder } from './launcher.ts'
 

@@ -1,6 +1,6 @@
 // Where attempts are driven by a pod each, as a port. What is made there is labelled with whose it is; a repeat finds it again, and
 // it has ended only when nothing of it is alive.
-import type { Grant } from '../model/work.ts'
+import type { Grant } from '../../model/work.ts'
 
 /** Whose a pod is. */
 export interface PodLabel {

@@ -1,7 +1,7 @@
 // The pods of attempts in a Kubernetes cluster: each is the one pod of a job whose name tells the attempt, so that a repeat of what got
 // no answer finds the first. All that is looked at is listed together, once a second while anybody asks.
-import type { Timers } from '../kernel/timers.ts'
-import { sleep } from '../kernel/timers.ts'
+import type { Timers } from '../../kernel/timers.ts'
+import { sleep } from '../../kernel/timers.ts'
 import type { KubernetesApi, KubernetesObject, Manifest, Resource } from './kubernetes-api.ts'
 import { KubernetesError } from './kubernetes-api.ts'
 import type { LeftPod, PodLabel, PodOrder, Pods, PodSeen } from './launcher.ts'
