@@ -192,8 +192,8 @@ const settle = (core: Core, of: Session, job: Drive, work: Work, left: Left): vo
   // without an end in the store its files stay for recovery
   const files = left.kind === 'dropped' ? null : work.directory
   const isCleaned = work.held || files !== null
-  // what ends by a write of its own is not queued before that
-  const isRunFree = left.kind !== 'ended' || job.lingered || isCleaned
+  // what is queued by a write of its own may have been looked for before the answer of that write came
+  const isRunFree = left.kind !== 'ended' || left.status === 'queued' || job.lingered || isCleaned
   // the run is handed back, never held by the marker; a claim here does not get it again
   const gone = (behind: Behind | null): void => {
     leave(core, job, isRunFree, behind ?? undefined)

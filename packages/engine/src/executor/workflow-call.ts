@@ -9,7 +9,7 @@ import type { ExecutorOptions } from './options.ts'
 import { payloadOf } from './authoring/payload.ts'
 import type { Prepared } from './preparing/preparing.ts'
 import { contextOf } from './preparing/preparing.ts'
-import { checked } from './authoring/schema.ts'
+import { checkedFor } from './authoring/schema.ts'
 import { Continuation, makeContext } from './authoring/verbs.ts'
 
 type Called = Pick<Work, 'claimed' | 'driver' | 'workflow' | 'prepared'> & {
@@ -24,7 +24,8 @@ export const callWorkflow = async (
 ): Promise<Returned> => {
   const { claimed, driver, workflow } = work
   const codec = codecOf(workflow.options.codec)
-  const input: unknown = await checked(
+  const input: unknown = await checkedFor(
+    driver,
     workflow.options.input,
     codec.decode(claimed.input),
     `the input of ${workflow.name}`,
@@ -59,7 +60,7 @@ export const callWorkflow = async (
     }
   const what = `the result of ${workflow.name}`
   const typed = workflow.options.output
-    ? await checked(workflow.options.output, value, what, 'invalid_output')
+    ? await checkedFor(driver, workflow.options.output, value, what, 'invalid_output')
     : value
   return { kind: 'value', output: payloadOf(codec, typed, limits.payloadMax, what) }
 }

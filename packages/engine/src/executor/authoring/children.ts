@@ -8,7 +8,7 @@ import { ChildFailedError } from './failure.ts'
 import { mustBeOptions, mustBeWorkflow } from './given.ts'
 import { payloadOf } from './payload.ts'
 import type { Schema } from './schema.ts'
-import { checked } from './schema.ts'
+import { checkedFor } from './schema.ts'
 import type { Scope } from './scope.ts'
 
 export const runChild = async <I, O>(
@@ -69,7 +69,9 @@ const childOf = async <I, O>(
   const what = `the input of ${workflow.name}`
   const schema = workflow.options.input as Schema<unknown, I> | undefined
   // without a schema it is taken in this very turn: what the caller changes later is not handed over
-  const typed = schema ? await checked(schema, input, what, 'invalid_input') : input
+  const typed = schema
+    ? await checkedFor(scope.env.driver, schema, input, what, 'invalid_input')
+    : input
   return {
     // beside its parent, also where there are several databases
     id: besideOf(scope.env.driver.claimed.run, scope.env.ports.ids.next('run')),

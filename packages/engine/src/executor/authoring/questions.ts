@@ -10,7 +10,7 @@ import { mustBeOptions } from './given.ts'
 import { mustKeep } from './names.ts'
 import { payloadOf } from './payload.ts'
 import type { Schema } from './schema.ts'
-import { checked } from './schema.ts'
+import { checkedFor } from './schema.ts'
 import type { Scope } from './scope.ts'
 
 /** The signal itself, or with a time-out whether it or the time came first. */
@@ -34,7 +34,13 @@ export const takeSignal = async <T>(
   }))
   const { came, value } = scope.valueOf<{ came: boolean; value?: unknown }>(received)
   const typed = came
-    ? await checked(options.schema, scope.revived(value), `the signal ${name}`, 'invalid_input')
+    ? await checkedFor(
+        scope.env.driver,
+        options.schema,
+        scope.revived(value),
+        `the signal ${name}`,
+        'invalid_input',
+      )
     : undefined
   if (ms === undefined) return typed as T
   return came ? { ok: true, value: typed as T } : { ok: false, timedOut: true }

@@ -27,6 +27,23 @@ export const checked = async <O>(
   )
 }
 
+/**
+ * As `checked`, for a value that a workflow function waits for. A schema may take its time, and the function is at work
+ * meanwhile: it neither departs from its journal nor is all that it does waiting.
+ */
+export const checkedFor = async <O>(
+  driver: { inPlace(change: 1 | -1): void },
+  ...[schema, value, what, code]: Parameters<typeof checked<O>>
+): Promise<O> => {
+  if (!schema) return value as O
+  driver.inPlace(1)
+  try {
+    return await checked(schema, value, what, code)
+  } finally {
+    driver.inPlace(-1)
+  }
+}
+
 const pathOf = (path: StandardSchemaV1.Issue['path']): string =>
   ['$', ...(path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))].join('.')
 

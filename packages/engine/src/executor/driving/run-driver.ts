@@ -153,8 +153,8 @@ class RunDriver implements Driver, Ticking {
   #atRest(): void {
     if (this.#over || this.#end) return
     if (this.#receiving.isReplaying) {
-      // no step begins before the journal is given: it is still being prepared, and what settles stirs
-      if (this.job.bodies > 0) return
+      // no step begins before the journal is given: it is still being prepared, or looks at a value; what settles stirs
+      if (this.job.bodies > 0 || this.#places > 0) return
       if (this.#mustLetGo()) this.#letGo()
       else this.#receiving.replayNext()
       return
