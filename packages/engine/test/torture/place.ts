@@ -38,7 +38,7 @@ export const makePlace = async (cluster: boolean): Promise<Place> => {
   mkdirSync(path.join(folder, 'logs'))
   for (const part of ['package.json', 'bin', 'migrations'])
     cpSync(path.join(engine, part), path.join(own, part), { recursive: true })
-  for (const part of ['cli', 'chunks', 'entry', 'executor'])
+  for (const part of ['cli', 'chunks', 'entry', 'programs'])
     cpSync(path.join(engine, 'dist', part), path.join(own, 'dist', part), { recursive: true })
   const { dependencies } = JSON.parse(readFileSync(path.join(own, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>
