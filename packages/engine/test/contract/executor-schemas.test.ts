@@ -105,3 +105,21 @@ it('DX-04 RUN-26 the schema of a signal may take its time where it is replayed',
   expect(t.run(id)).toMatchObject({ status: 'succeeded', output: '1' })
   await stop()
 })
+
+it('DX-04 EX-11 a schema that never says anything keeps no run from being handed back when its executor stops', async () => {
+  const w = workflow(
+    { name: 'w', input: slow({ opened: Promise.resolve() }, gate()) },
+    async (ctx) => {
+      const a = await ctx.step('a', () => 1)
+      await ctx.sleep('for a while', '1s')
+      return a
+    },
+  )
+  const { id, stop } = await driven(w)
+  await advance(t, 1_000)
+  await t.pass('wake-due')
+  await advance(t, 2_000)
+  expect(t.run(id)).toMatchObject({ status: 'running', attempt: 2 })
+  await stop()
+  expect(t.run(id)).toMatchObject({ status: 'queued', attempt: 2, failures: 0 })
+})

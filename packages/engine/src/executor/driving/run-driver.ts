@@ -153,10 +153,11 @@ class RunDriver implements Driver, Ticking {
   #atRest(): void {
     if (this.#over || this.#end) return
     if (this.#receiving.isReplaying) {
-      // no step begins before the journal is given: it is still being prepared, or looks at a value; what settles stirs
-      if (this.job.bodies > 0 || this.#places > 0) return
+      // no step begins before the journal is given: what is at work is its preparation, which is awaited; what settles stirs
+      if (this.job.bodies > 0) return
       if (this.#mustLetGo()) this.#letGo()
-      else this.#receiving.replayNext()
+      // the function is not at rest while a schema looks at a value for it
+      else if (this.#places === 0) this.#receiving.replayNext()
       return
     }
     if (this.#receiving.isWaiting) {
