@@ -29,6 +29,7 @@ import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
 import type { Listening } from './http/server.ts'
 import { serve } from './http/server.ts'
+import { all as settledAll } from './shard-faults.ts'
 import { joinShards } from './shards.ts'
 import { makeSinks } from './sinks/sinks.ts'
 
@@ -64,7 +65,8 @@ export const startServer = async (config: ServerConfig): Promise<RunningServer> 
   const all = await openAll(config)
   const [opened] = all
   const closeAll = async (): Promise<void> => {
-    for (const each of all) await each.close()
+    // one that does not answer keeps no other open
+    await settledAll(all.map((each) => each.close()))
   }
   const watched = watchProcess()
   let listening: Listening

@@ -11,12 +11,13 @@ import type { AnswerOf, ParamsOf, Route } from '../protocol/route.ts'
 import type { RouteName, Routes } from '../protocol/routes.ts'
 import type { Message } from '../protocol/sse.ts'
 import { noSchedule } from '../transitions/set-schedule.ts'
+import { invalid } from './faults.ts'
 import { figuresOf } from './http/answer-operations.ts'
 import type { AnswersTo, Asked, Reply } from './http/answers.ts'
 import { paged, placeOf } from './http/cursor.ts'
 import type { Engine } from './engine.ts'
 import type { Source } from './http/event-stream.ts'
-import { all as settledAll, atShard, isAway } from './shard-faults.ts'
+import { all as settledAll, atShard, isAway, within } from './shard-faults.ts'
 import {
   mergeCounts,
   mergeExecutors,
@@ -64,7 +65,7 @@ export const shardAnswers = ({
   whole,
   figures,
 }: ShardAnswersOf): AnswersTo<RouteName> => {
-  const { engines } = shards
+  const { engines, patienceMs } = shards
   const [home] = engines as readonly [Engine, ...Engine[]]
   const count = engines.length
   const { ids, timers } = home.ports
@@ -84,6 +85,10 @@ export const shardAnswers = ({
     const answer = answers[shard]?.[name] as unknown as Way<N>
     return atShard(shard, count, () => answer(there))
   }
+
+  /** A shard that says nothing is not waited for where the others will do. */
+  const soon = <T>(shard: number, work: () => Promise<T>): Promise<T> =>
+    atShard(shard, count, () => within(timers, patienceMs, work()))
 
   /** All are asked, also where one does not answer; a refusal of one is that of all. */
   const each = async <N extends RouteName>(
@@ -125,13 +130,34 @@ export const shardAnswers = ({
     (asked) =>
       at(0, name, asked)
 
+  /** Each has the same: the first that answers will do. */
+  const anywhere =
+    <N extends RouteName>(name: N): Way<N> =>
+    async (asked) => {
+      let lost: { readonly error: unknown } | null = null
+      for (const shard of engines.keys())
+        try {
+          return await soon(shard, () => at(shard, name, asked))
+        } catch (error) {
+          if (!isAway(error)) throw error
+          lost ??= { error }
+        }
+      throw lost?.error
+    }
+
   /** Where it is nothing tells: each is asked until one has it. */
   const looked =
     <N extends RouteName>(name: N): Way<N> =>
     async (asked) => {
       let none: Reply<Routes[N]> | null = null
       let lost: { readonly error: unknown } | null = null
-      for (const shard of engines.keys())
+      // an id that begins with a run's is most likely where that run is
+      const { id } = asked.params as { readonly id: string }
+      const likely = Number(/~(\d{1,3}):/.exec(id)?.[1] ?? 0)
+      const order = [...engines.keys()].sort(
+        (a, b) => Number(b === likely) - Number(a === likely) || a - b,
+      )
+      for (const shard of order)
         try {
           const reply = await at(shard, name, asked)
           if (!(isRefusal(reply) && reply.code === 'not_found')) return reply
@@ -168,6 +194,7 @@ export const shardAnswers = ({
     name: N,
     asked: Asked<Routes[N]>,
     changes: (shard: number) => Changes<Routes[N]> = () => ({}),
+    anew: Message | null = null,
   ): Promise<Response | Refusal> => {
     const sources: Source[] = []
     const hold = (source: Source): Response => {
@@ -175,7 +202,7 @@ export const shardAnswers = ({
       return new Response(null)
     }
     const done = await each(name, asked, (shard) => ({ ...changes(shard), stream: hold }))
-    return done.ok ? asked.stream(mergedSource(sources, timers)) : done
+    return done.ok ? asked.stream(mergedSource(sources, timers, anew)) : done
   }
 
   /** The shard that has a schedule of this name, or null. */
@@ -186,14 +213,29 @@ export const shardAnswers = ({
     const get = Object.assign(Object.create(asked) as Asked<Routes['getSchedule']>, {
       params: { name },
     })
-    const replies = await settledAll(engines.map((_engine, shard) => at(shard, 'getSchedule', get)))
-    const shard = replies.findIndex((reply) => !isRefusal(reply))
-    return shard < 0
-      ? null
-      : {
-          shard,
-          owner: (replies[shard] as unknown as AnswerOf<Routes['getSchedule']>).schedule.owner,
+    let lost: { readonly error: unknown } | null = null
+    const replies = await Promise.all(
+      engines.map(async (_engine, shard) => {
+        try {
+          return await soon(shard, () => at(shard, 'getSchedule', get))
+        } catch (error) {
+          if (!isAway(error)) throw error
+          lost ??= { error }
+          return null
         }
+      }),
+    )
+    const shard = replies.findIndex((reply) => reply !== null && !isRefusal(reply))
+    if (shard < 0) {
+      const away = lost as { readonly error: unknown } | null
+      // it may be where nobody could look
+      if (away !== null) throw away.error
+      return null
+    }
+    return {
+      shard,
+      owner: (replies[shard] as unknown as AnswerOf<Routes['getSchedule']>).schedule.owner,
+    }
   }
   const ofSchedule =
     <
@@ -290,7 +332,13 @@ export const shardAnswers = ({
     },
     // who comes back is told once to read all anew
     followRuns: (asked) =>
-      streams('followRuns', asked, (shard) => (shard === 0 ? {} : { lastEventId: null })),
+      streams(
+        'followRuns',
+        asked,
+        (shard) => (shard === 0 ? {} : { lastEventId: null }),
+        // what has changed meanwhile, nobody has heard
+        { event: 'reset', id: null, data: {} },
+      ),
 
     async listApprovals(asked) {
       const done = await each('listApprovals', asked)
@@ -329,7 +377,7 @@ export const shardAnswers = ({
     deleteSchedule: ofSchedule('deleteSchedule'),
 
     // on each, since only a delivery says whose it is
-    listTriggers: atHome('listTriggers'),
+    listTriggers: anywhere('listTriggers'),
     async getTrigger(asked) {
       const done = await known('getTrigger', asked)
       return done.ok ? mergeTrigger(done.all) : done
@@ -337,7 +385,7 @@ export const shardAnswers = ({
     setTrigger: onEach('setTrigger'),
     pauseTrigger: onEach('pauseTrigger'),
     resumeTrigger: onEach('resumeTrigger'),
-    tryTrigger: atHome('tryTrigger'),
+    tryTrigger: anywhere('tryTrigger'),
     deleteTrigger: onEach('deleteTrigger'),
     takeDelivery: whole.takeDelivery,
 
@@ -400,7 +448,11 @@ export const shardAnswers = ({
       // one shard after the other: a place is an id, whose mark says of which, or the beginning of a shard
       const begins = /^begin~(\d+)$/.exec(after)?.[1]
       const shard = begins === undefined ? shardOfId(after) : Number(begins)
-      ofShard(engines, marked('run', shard))
+      if (engines[shard] === undefined)
+        return invalid(
+          [{ path: 'query.after', message: 'is not a place that the answer before named as next' }],
+          'request',
+        )
       const reply = await at(shard, 'audit', asked, {
         query: { ...asked.query, after: begins === undefined ? after : '' },
       })
@@ -412,10 +464,12 @@ export const shardAnswers = ({
     async metrics() {
       const found = await Promise.all(
         engines.map((engine) =>
-          figuresOf(engine).catch((error: unknown) => {
-            if (isAway(error)) return null
-            throw error
-          }),
+          within(timers, FIGURES_PATIENCE * patienceMs, figuresOf(engine)).catch(
+            (error: unknown) => {
+              if (isAway(error)) return null
+              throw error
+            },
+          ),
         ),
       )
       const up = gauge(
@@ -434,12 +488,31 @@ export const shardAnswers = ({
     alive: atHome('alive'),
     /** A server is of use while one of its databases is. */
     async ready(asked) {
-      const replies = await settledAll(
-        engines.map(async (_engine, shard) => {
-          const reply = (await at(shard, 'ready', asked)) as Response
-          return (await reply.json()) as AnswerOf<Routes['ready']>
-        }),
+      type Ready = AnswerOf<Routes['ready']>
+      const asking = engines.map(async (_engine, shard): Promise<Ready> => {
+        const reply = (await at(shard, 'ready', asked)) as Response
+        return (await reply.json()) as Ready
+      })
+      // whoever asks gives up soon: one that is ready is an answer without those that say nothing
+      const early = await Promise.all(
+        asking.map((each) =>
+          within(timers, patienceMs, each).catch((error: unknown): Ready | null => {
+            if (isAway(error)) return null
+            throw error
+          }),
+        ),
       )
+      const replies = early.some((reply) => reply?.ready === true)
+        ? early.map(
+            (reply): Ready =>
+              reply ?? {
+                ready: false,
+                faults: [`the store does not answer: it has not within ${patienceMs} ms`],
+                store: null,
+                warnings: [],
+              },
+          )
+        : await settledAll(asking)
       const saying = (shard: number, texts: readonly string[]): string[] =>
         texts.map((text) => `shard ${shard}: ${text}`)
       const faults = replies.flatMap((reply, shard) => saying(shard, reply.faults))
@@ -521,9 +594,14 @@ const renumbered = <T>(answer: T, from: number, to: number): T =>
     : answer
 
 const AGAIN_MS = 1_000
+/** Of its patience so many, for figures: they are read from all tables, and who asks for them gives up after 10 s. */
+const FIGURES_PATIENCE = 5
 
-/** The messages of all sources as they come, each kept until it is taken; one whose shard is down begins anew. */
-const mergedSource = (sources: readonly Source[], timers: Timers): Source =>
+/**
+ * The messages of all sources as they come, each kept until it is taken. One whose shard is down begins anew, and says so with
+ * `anew`.
+ */
+const mergedSource = (sources: readonly Source[], timers: Timers, anew: Message | null): Source =>
   async function* (signal): AsyncGenerator<Message, void, undefined> {
     const waiting: { readonly message: Message; readonly taken: () => void }[] = []
     const left = new AbortController()
@@ -534,20 +612,23 @@ const mergedSource = (sources: readonly Source[], timers: Timers): Source =>
     let wake: () => void = () => undefined
     let running = sources.length
     let failed: { readonly error: unknown } | null = null
+    const put = (message: Message): Promise<void> =>
+      new Promise((taken) => {
+        waiting.push({ message, taken })
+        wake()
+      })
     const pump = async (source: Source): Promise<void> => {
       while (!left.signal.aborted)
         try {
           for await (const message of source(left.signal)) {
             if (left.signal.aborted) return
-            await new Promise<void>((taken) => {
-              waiting.push({ message, taken })
-              wake()
-            })
+            await put(message)
           }
           return
         } catch (error) {
           if (!isAway(error)) throw error
           await sleep(timers, AGAIN_MS, left.signal)
+          if (anew !== null && !left.signal.aborted) await put(anew)
         }
     }
     signal.addEventListener('abort', leave, { once: true })

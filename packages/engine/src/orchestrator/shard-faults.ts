@@ -25,11 +25,36 @@ export const atShard = async <T>(
   }
 }
 
+/** How long a shard is waited for where others have answered, in ms. */
+export const PATIENCE_MS = 1_000
+
+/** What comes of it; a fault that may pass where nothing has after `ms`. What was begun goes on, and nobody hears of it. */
+export const within = async <T>(timers: Timers, ms: number, work: Promise<T>): Promise<T> => {
+  const come = new AbortController()
+  const late = sleep(timers, ms, come.signal).then(() => {
+    throw new Fault('store_unavailable', `the database did not answer within ${ms} ms`)
+  })
+  // canceled, it is of no interest how it ends
+  late.catch(() => undefined)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    come.abort()
+  }
+}
+
 /** Which shards did not answer of late, and for how long they are not asked where others will do. */
 export interface Away {
   has(number: number): boolean
-  /** What comes of it; a fault that may pass, or no answer within the patience, is null, and noted. */
-  asked<T>(number: number, work: Promise<T>): Promise<{ readonly answer: T } | null>
+  /**
+   * What comes of it; a fault that may pass, or no answer within the patience, is null, and noted. The patience begins with
+   * `after`: what waits by itself is not late before.
+   */
+  asked<T>(
+    number: number,
+    work: Promise<T>,
+    after?: Promise<unknown>,
+  ): Promise<{ readonly answer: T } | null>
 }
 
 export const makeAway = (
@@ -44,10 +69,14 @@ export const makeAway = (
   }
   return {
     has: (number) => (until.get(number) ?? Number.NEGATIVE_INFINITY) > time.mono(),
-    async asked(number, work) {
+    async asked(number, work, after) {
       const come = new AbortController()
       try {
-        const late = sleep(timers, patienceMs, come.signal).then(() => null)
+        const late = (async () => {
+          if (after) await after
+          await sleep(timers, patienceMs, come.signal)
+          return null
+        })()
         const answer = await Promise.race([work.then((given) => ({ answer: given })), late])
         if (answer === null) {
           heard(

@@ -2,6 +2,7 @@
 // its shard, and a lease is only as long as the shortest of those that answer.
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
+import { sleep } from '../kernel/timers.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import { ofShard, shardOfId, shareOf, tooSmall } from '../model/shard.ts'
@@ -16,7 +17,7 @@ import type {
   RenewOk,
   RenewRequest,
 } from '../model/work.ts'
-import { all, atShard, isAway, makeAway } from './shard-faults.ts'
+import { all, atShard, makeAway, within } from './shard-faults.ts'
 
 export interface ShardedPortOptions extends Pick<Ports, 'time' | 'timers'> {
   /** How long a claim waits where it cannot wait on all shards. */
@@ -24,6 +25,9 @@ export interface ShardedPortOptions extends Pick<Ports, 'time' | 'timers'> {
   /** A shard that has not answered a claim or a renewal for so long is left out of it. */
   readonly patienceMs: number
 }
+
+/** Of its patience so many, for a write: it may wait for a row. Executors give up a request of several after 10 s. */
+const WRITE_PATIENCE = 4
 
 /**
  * The ports of all shards in their order, as one. A shard that does not answer costs the others nothing: claims go past
@@ -35,9 +39,12 @@ export const shardedPort = (
 ): ExecutorPort => {
   const count = ports.length
   const every = ports.map((port, number) => ({ port, number }))
+  /** At the shard of a run; one that does not answer holds up what comes with it in one request no longer than that. */
   const of = <T>(run: string, work: (port: ExecutorPort) => Promise<T>): Promise<T> => {
     const port = ofShard(ports, run)
-    return atShard(shardOfId(run), count, () => work(port))
+    const number = shardOfId(run)
+    const ms = away.has(number) ? patienceMs : WRITE_PATIENCE * patienceMs
+    return atShard(number, count, () => within(clock.timers, ms, work(port)))
   }
   let why: unknown = null
   const away = makeAway(clock, patienceMs, (error) => {
@@ -83,31 +90,28 @@ export const shardedPort = (
     if (reached.length === 0 && left > 0) throw why
     if (left === request.most && request.waitMs > 0 && left > 0) {
       const asked = reached.slice(0, Math.min(left, count))
+      // the next claim begins at another shard, and looks for those that were away
+      const waitMs = asked.length < count ? Math.min(request.waitMs, pollMs) : request.waitMs
       const found = new AbortController()
       const leave = (): void => found.abort()
       signal?.addEventListener('abort', leave, { once: true })
       if (signal?.aborted === true) leave()
       try {
         const waited = await Promise.all(
-          asked.map(async ({ port }, i) => {
-            try {
-              const answer = await port.claim(
-                {
-                  ...request,
-                  claim: request.claim * 2 + 1,
-                  most: shareOf(left, { number: i, count: asked.length }) ?? left,
-                  // the next claim begins at another shard, and looks for those that were away
-                  waitMs: asked.length < count ? Math.min(request.waitMs, pollMs) : request.waitMs,
-                },
-                found.signal,
-              )
-              if (!answer.ok || answer.runs.length > 0) leave()
-              return answer
-            } catch (error) {
-              // found again by the next claim, which asks all at once first
-              if (!isAway(error)) throw error
-              return null
+          asked.map(async ({ port, number }, i) => {
+            const now = {
+              ...request,
+              claim: request.claim * 2 + 1,
+              most: shareOf(left, { number: i, count: asked.length }) ?? left,
+              waitMs,
             }
+            // one that says nothing once it is to, holds up what the others have given no longer than any other claim
+            const over = sleep(clock.timers, waitMs, found.signal)
+            const come = await away.asked(number, port.claim(now, found.signal), over)
+            if (come === null) return null
+            const { answer } = come
+            if (!answer.ok || answer.runs.length > 0) leave()
+            return answer
           }),
         )
         for (const answer of waited) {

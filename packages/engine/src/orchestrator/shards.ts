@@ -10,6 +10,7 @@ import {
   marked,
   membershipOf,
   membershipText,
+  notThisShard,
   ofShard,
   shardOfId,
   shardOfOwner,
@@ -30,7 +31,7 @@ import { setLimit } from '../transitions/set-limit.ts'
 import type { StartAnswer, StartItem } from '../transitions/start.ts'
 import type { Engine } from './engine.ts'
 import type { Opened } from './open.ts'
-import { all, atShard, isAway } from './shard-faults.ts'
+import { all, atShard, isAway, PATIENCE_MS } from './shard-faults.ts'
 import { mergeRunPages } from './shard-merges.ts'
 import { shardedPort } from './shard-port.ts'
 
@@ -42,6 +43,8 @@ export interface Shards
   readonly engines: readonly Engine[]
   /** The executor port over all of them. */
   readonly port: ExecutorPort
+  /** How long a shard is waited for where the others have answered, in ms. */
+  readonly patienceMs: number
   /** The engine of a run's shard. */
   engineOf(run: string): Engine
   /** An owner's limit is set where the owner is, any other by shares; a value that leaves a shard without one is refused. */
@@ -50,9 +53,6 @@ export interface Shards
   listRuns(filter: RunFilter, cursor: string | null, limit: number): Promise<RunPage>
   countRuns(): Promise<readonly StatusCount[]>
 }
-
-/** Executors ask again after a second by themselves. */
-const PATIENCE_MS = 1_000
 
 /**
  * Joins engines that were opened as shards, in their order. The first time each database keeps its number, how many there are, and
@@ -120,6 +120,7 @@ export const joinShards = async (
 
   return {
     engines,
+    patienceMs,
     port: shardedPort(
       opened.map(({ remote }) => remote),
       { ...first.ports, pollMs: first.settings.pollMs, patienceMs },
@@ -206,7 +207,7 @@ export const joinShards = async (
 const settleIdentity = async (engines: readonly Engine[], fresh: string): Promise<void> => {
   const count = engines.length
   let set: string | null = null
-  const kept: (Membership | null)[] = []
+  const kept: { readonly member: Membership | null; readonly empty: boolean }[] = []
   for (const [number, engine] of engines.entries()) {
     const { shard } = engine
     if (shard.number !== number || shard.count !== count)
@@ -221,7 +222,7 @@ const settleIdentity = async (engines: readonly Engine[], fresh: string): Promis
       const { runs } = yield* runList(tx, NO_FILTER, null, 1)
       return { member, empty: runs.length === 0 }
     })
-    kept.push(member)
+    kept.push({ member, empty })
     if (member === null) {
       if (!empty && count > 1)
         throw wrong(
@@ -239,12 +240,32 @@ const settleIdentity = async (engines: readonly Engine[], fresh: string): Promis
       })
     set = member.set
   }
+  // all of a set are joined before one of them has runs: what is of none then was put in the place of one that is
+  const blank = kept.findIndex(({ member }) => member === null)
+  if (count > 1 && blank >= 0 && kept.some(({ empty }) => !empty))
+    throw wrong(
+      blank,
+      'is of no set of shards, and others have runs already: what was in its place is missing; name that database',
+      { number: blank, count },
+    )
+  // another server may join them at this moment: what the first of them kept holds for all
   for (const [number, engine] of engines.entries()) {
+    if (kept[number]?.member) continue
     const value = membershipText({ number, count, set: set ?? fresh })
-    if (kept[number] === null)
-      await engine.store.run(function* () {
-        yield* ask(putMetaOnce(MEMBERSHIP, value))
+    const rows = await engine.store.run(function* () {
+      yield* ask(putMetaOnce(MEMBERSHIP, value))
+      return (yield* ask(allMeta()))[0]
+    })
+    const now = membershipOf(rows.find(({ name }) => name === MEMBERSHIP)?.value)
+    const no = notThisShard(now, { number, count })
+    if (no !== null) throw new LeaseholdError('invalid_config', no, { number, count })
+    if (set !== null && now !== null && now.set !== set)
+      throw wrong(number, 'is of another set than those before it; name the databases of one set', {
+        number,
+        count,
+        found: now.set,
       })
+    set = now?.set ?? set
   }
 }
 

@@ -19,6 +19,8 @@ export interface Joined {
   readonly shards: Shards
   /** Takes the database of a shard away, as seen from here, or brings it back. */
   away(shard: number, is: boolean): void
+  /** Leaves it open without a word, or brings it back. */
+  silent(shard: number, is: boolean): void
   readonly stores: readonly TestStore[]
   start(workflow: string, command?: Partial<StartCommand>): Promise<string>
   register(session: string, more?: Partial<RegisterRequest>): ReturnType<Shards['port']['register']>
@@ -57,6 +59,7 @@ export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined>
     shards,
     stores,
     away: (shard, is) => seen[shard]?.away(is),
+    silent: (shard, is) => seen[shard]?.silent(is),
     async start(name, command = {}) {
       const answer = await shards.start({
         command: { id: ids.next('run'), workflow: name, input: 'null', ...command },
@@ -101,8 +104,8 @@ export interface Server extends Joined {
 }
 
 /** A server of two databases, with an executor on both. */
-export const serve = async (): Promise<Server> => {
-  const t = await join()
+export const serve = async (options: Parameters<typeof join>[0] = {}): Promise<Server> => {
+  const t = await join(options)
   const handler = makeHandler(t.shards.engines[0] as never, {
     shards: t.shards,
     hookSecrets: { shop: 'secret-of-the-shop' },

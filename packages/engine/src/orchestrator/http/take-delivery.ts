@@ -15,7 +15,7 @@ import type { Taken } from '../../transitions/take-arrival.ts'
 import { takeArrival } from '../../transitions/take-arrival.ts'
 import type { AnswersTo, Shared } from './answers.ts'
 import type { Engine } from '../engine.ts'
-import { atShard, isAway } from '../shard-faults.ts'
+import { atShard, isAway, PATIENCE_MS, within } from '../shard-faults.ts'
 
 /** What is checked in place of a trigger that is not there, so that its absence takes as long. */
 const NOBODY: Hook = {
@@ -128,7 +128,7 @@ const firstThere = async <T>(
 ): Promise<T> => {
   for (const engine of engines.slice(0, -1))
     try {
-      return await ask(engine)
+      return await within(engine.ports.timers, PATIENCE_MS, ask(engine))
     } catch (error) {
       if (!isAway(error)) throw error
     }
@@ -140,14 +140,15 @@ const firstThere = async <T>(
  * since; of one that does not answer nothing is known, and the one that takes it looks once more.
  */
 const arrivalOn = async (engines: readonly Engine[], name: string, delivery: string) => {
+  const look = (engine: Engine) => engine.read((tx) => arrival(tx, name, delivery))
+  const [only] = engines
+  if (engines.length === 1 && only) return look(only)
   const found = await Promise.all(
     engines.map((engine) =>
-      engine
-        .read((tx) => arrival(tx, name, delivery))
-        .catch((error: unknown) => {
-          if (engines.length > 1 && isAway(error)) return null
-          throw error
-        }),
+      within(engine.ports.timers, PATIENCE_MS, look(engine)).catch((error: unknown) => {
+        if (isAway(error)) return null
+        throw error
+      }),
     ),
   )
   return found.find((each) => each !== null) ?? null

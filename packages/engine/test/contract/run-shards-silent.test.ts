@@ -1,0 +1,216 @@
+// Several databases of which one is open and says nothing, or was away for a while: what is on the others does not wait for it.
+import { expect, onTestFinished, test } from 'vitest'
+import type { ExecutorPort } from '../../src/model/work.ts'
+import type { Engine } from '../../src/orchestrator/engine.ts'
+import type { Opened } from '../../src/orchestrator/open.ts'
+import { shardedPort } from '../../src/orchestrator/shard-port.ts'
+import { joinShards } from '../../src/orchestrator/shards.ts'
+import { settled, testPorts } from '../support/ports.ts'
+import { COUNT, join, ownerOn, serve } from '../support/shards.ts'
+import type { TestStore } from '../support/store.ts'
+import { openStore } from '../support/store.ts'
+
+const never = (): Promise<never> => new Promise(() => undefined)
+const run = { run: 'run_a', attempt: 1 }
+const found = { ok: true as const, claim: 1, now: 0, leaseUntil: 30_000 }
+
+test('RUN-05 RUN-10 a shard that falls silent while a claim waits does not keep back what another has given', async () => {
+  const { ports, advance } = testPorts()
+  let give: (answer: unknown) => void = () => undefined
+  const port = (waits: () => Promise<unknown>): ExecutorPort =>
+    ({
+      claim: ({ waitMs }: { readonly waitMs: number }) =>
+        waitMs === 0 ? Promise.resolve({ ...found, runs: [] }) : waits(),
+    }) as never
+  const joined = shardedPort(
+    [port(() => new Promise((resolve) => (give = resolve))), port(never)],
+    { ...ports, pollMs: 1_000, patienceMs: 1_000 },
+  )
+  let answer: unknown = null
+  const asked = { session: 's', claim: 1, most: 4, except: [], waitMs: 10_000 }
+  void joined.claim(asked).then((came) => (answer = came))
+  await settled()
+  give({ ...found, runs: [run] })
+  await advance(1_000)
+  expect(answer).toMatchObject({ ok: true, runs: [run] })
+  // with nothing from anybody it is over a little later than it would be
+  answer = null
+  const quiet = shardedPort([port(never), port(never)], {
+    ...ports,
+    pollMs: 1_000,
+    patienceMs: 1_000,
+  })
+  void quiet.claim(asked).then((came) => (answer = came))
+  await advance(10_999)
+  expect(answer).toBeNull()
+  await advance(1)
+  expect(answer).toMatchObject({ ok: true, runs: [] })
+})
+
+test('RUN-05 RAIL-10 a write to a shard that says nothing does not hold up those of others in its request', async () => {
+  const { ports, advance } = testPorts()
+  const joined = shardedPort([{} as never, { write: never } as never], {
+    ...ports,
+    pollMs: 1_000,
+    patienceMs: 1_000,
+  })
+  let lost: unknown = null
+  const write = { run: 'run_b~1', attempt: 1, entries: [] }
+  void joined.write('s', write).catch((error: unknown) => (lost = error))
+  await advance(3_999)
+  expect(lost).toBeNull()
+  await advance(1)
+  expect(lost).toMatchObject({ code: 'store_unavailable', retryable: true, detail: { shard: 1 } })
+})
+
+test('RUN-18 OPS-06 health, figures and deliveries do not wait for a database that says nothing', async () => {
+  const s = await serve({ patienceMs: 1_000 })
+  const rule = { workflow: 'w', owner: { $: '/who' } }
+  const trigger = { kind: 'token', secrets: ['shop'], deliveryHeader: 'x-id', rules: [rule] }
+  expect(await s.ask('PUT', '/v1/triggers/shop', trigger)).toMatchObject({ status: 200 })
+  for (const silent of [0, 1]) {
+    s.silent(silent, true)
+    const asked = [
+      s.ask('GET', '/readyz'),
+      s.ask('GET', '/metrics'),
+      s.ask(
+        'POST',
+        '/hooks/shop',
+        { who: ownerOn(1 - silent) },
+        { authorization: 'Bearer secret-of-the-shop', 'x-id': `d${silent}` },
+      ),
+      s.ask('GET', '/v1/triggers'),
+    ]
+    for (let i = 0; i < 6; i++) {
+      await settled()
+      s.stores[0]?.later(1_000)
+    }
+    const [ready, figures, delivery, triggers] = await Promise.all(asked)
+    expect(ready).toMatchObject({ status: 200, body: { ready: true, faults: [] } })
+    expect(JSON.stringify(ready?.body['warnings'])).toContain(`shard ${silent}: the store does not`)
+    expect(figures?.body['text']).toContain(`leasehold_shard_up{shard="${silent}"} 0`)
+    expect(figures?.body['text']).toContain(`leasehold_shard_up{shard="${1 - silent}"} 1`)
+    expect(delivery).toMatchObject({ status: 200, body: { outcome: 'started' } })
+    expect(triggers?.body['triggers']).toHaveLength(1)
+    s.silent(silent, false)
+  }
+})
+
+test('RUN-29 RUN-18 a schedule is seen to where it is, also while another database is away', async () => {
+  const s = await serve()
+  const made = { cron: '0 3 * * *', workflow: 'w', input: null }
+  for (const shard of [0, 1])
+    await s.ask('POST', '/v1/schedules', { ...made, name: `on-${shard}`, owner: ownerOn(shard) })
+  for (const away of [0, 1]) {
+    s.away(away, true)
+    for (const path of ['run', 'pause', 'resume'])
+      expect(await s.ask('POST', `/v1/schedules/on-${1 - away}/${path}`, {})).toMatchObject({
+        status: 200,
+      })
+    // where it is nobody can look, and whether its name is free neither
+    expect(await s.ask('GET', `/v1/schedules/on-${away}`)).toMatchObject({ status: 503 })
+    const more = { ...made, name: 'more', owner: ownerOn(1 - away) }
+    expect(await s.ask('POST', '/v1/schedules', more)).toMatchObject({ status: 503 })
+    s.away(away, false)
+  }
+})
+
+test('OPS-02 RUN-18 a place in the audit that nobody gave is refused, and the server goes on', async () => {
+  const s = await serve()
+  for (const place of ['begin~2', 'begin~1000', 'begin~99999999999999999999', 'run_x~7'])
+    expect(await s.ask('GET', `/v1/audit?after=${place}`)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request' },
+    })
+  expect(await s.ask('GET', '/v1/audit?after=begin~1')).toMatchObject({ status: 200 })
+})
+
+test('OPS-04 RUN-18 who follows all runs is told to read anew once a database is back', async () => {
+  const s = await serve()
+  const response = await s.handler.fetch(new Request('http://localhost/v1/events'))
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  let text = ''
+  const reading = (async () => {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      text += new TextDecoder().decode(value)
+    }
+  })()
+  await settled()
+  const id = await s.begin(ownerOn(1))
+  s.away(1, true)
+  for (let i = 0; i < 4; i++) {
+    await settled()
+    s.stores[0]?.later(100)
+  }
+  expect(text).not.toContain(id)
+  s.away(1, false)
+  for (let i = 0; i < 3; i++) {
+    await settled()
+    s.stores[0]?.later(1_000)
+  }
+  await settled()
+  expect(text).toContain('event: reset')
+  const more = await s.begin(ownerOn(1))
+  for (let i = 0; i < 3; i++) {
+    await settled()
+    s.stores[0]?.later(200)
+  }
+  await settled()
+  expect(text).toContain(more)
+  await reader.cancel()
+  await reading
+})
+
+/** As `opened`, with something to wait for before it is written to. */
+const heldUp = (opened: Opened, until: () => Promise<unknown>): Opened => {
+  const { engine } = opened
+  const store = {
+    ...engine.store,
+    run: async (...given: Parameters<Engine['store']['run']>) => {
+      await until()
+      return engine.store.run(...given)
+    },
+  }
+  return { ...opened, engine: { ...engine, store } as Engine }
+}
+
+test('RUN-18 two servers that join the same databases at the same moment join one set', async () => {
+  const stores: TestStore[] = []
+  for (let number = 0; number < COUNT; number++) {
+    const store = await openStore({ shard: { number, count: COUNT } })
+    stores.push(store)
+    onTestFinished(() => store.close())
+  }
+  const [one, two] = stores.map(({ opened }) => opened) as [Opened, Opened]
+  const told = (store: TestStore): unknown[] =>
+    store.sql("select value from meta where name = 'shard'")
+  let others: Promise<unknown> = Promise.resolve()
+  const first = joinShards([one, heldUp(two, () => others)])
+  others = joinShards([
+    heldUp(one, async () => {
+      while (told(stores[0] as TestStore).length === 0) await settled(1)
+    }),
+    two,
+  ])
+  await first
+  await others
+  const [zero, other] = stores.map((store) => JSON.stringify(told(store)))
+  expect(zero?.replace('0 of', '1 of')).toBe(other)
+  expect(await joinShards([one, two])).toBeDefined()
+})
+
+test('RUN-18 an empty database in the place of one of a set that has runs is refused', async () => {
+  const t = await join()
+  await t.register('ses_a')
+  await t.start('w', { owner: ownerOn(0) })
+  const fresh = await openStore({ shard: { number: 1, count: COUNT } })
+  onTestFinished(() => fresh.close())
+  await expect(joinShards([(t.stores[0] as TestStore).opened, fresh.opened])).rejects.toMatchObject(
+    {
+      code: 'invalid_config',
+      message: expect.stringMatching(/place 1 is of no set.*name that database/) as string,
+    },
+  )
+})
