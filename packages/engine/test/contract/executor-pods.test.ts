@@ -251,6 +251,50 @@ describe('EX-24 RAIL-14 a pod for each attempt', () => {
     expect(t.run(id)).toMatchObject({ losses: 1 })
   })
 
+  it('EX-26 one that is left and may still begin is removed when it may no more; one that cannot be seen to hides no other', async () => {
+    const { w } = held()
+    const { pods, launcher } = podsOn(t, [w])
+    const lost = await t.session({ id: 'ses_lost', definitions: [] })
+    const now = t.clock.time.now()
+    const left = (run: string, runner: string, state: 'ended' | 'waiting', startBy: number) => ({
+      label: { session: 'ses_gone', run, attempt: 1 },
+      runner,
+      startBy,
+      seen: { state, note: `pod ${state}` },
+    })
+    pods.others = [
+      left('run_0', 'no name\n'.repeat(200), 'ended', now),
+      left('run_1', 'ses_1', 'waiting', now + 120_000),
+      left('run_2', lost.id, 'ended', now),
+    ]
+    const x = executorOn(t, { workflows: [w], launcher })
+    await x.executor.start()
+    await advance(t, 1_000)
+    expect(t.sql(`select state from sessions where id = 'ses_lost'`)).toEqual([{ state: 'ended' }])
+    await advance(t, 170_000)
+    expect(pods.removed).toEqual([])
+    // what another launcher makes meanwhile is its own to see to
+    pods.others.push(left('run_3', 'ses_3', 'waiting', now))
+    await advance(t, 70_000)
+    expect(pods.removed).toEqual(['run_1#1'])
+    void x.executor.stop()
+    await advance(t, 10)
+  })
+
+  it('EX-14 EX-24 a server that gives no token is waited for no longer than a pod: the run is handed back', async () => {
+    const { w } = held()
+    const { launcher } = podsOn(t, [w])
+    const grant = (): Promise<never> => Promise.reject(new Error('not_allowed: no role'))
+    const x = executorOn(t, { workflows: [w], launcher: { ...launcher, grant } })
+    await x.executor.start()
+    const id = await t.start('w')
+    await advance(t, 290_000)
+    expect(t.run(id)).toMatchObject(HELD)
+    await advance(t, 20_000)
+    expect(ends(id)[0]).toMatchObject({ end: 'handed_back' })
+    expect(t.run(id)).toMatchObject({ losses: 0, failures: 0 })
+  })
+
   it('EX-26 at its start an executor reports what earlier ones left that has ended, removes what never began, and leaves alone what is at work', async () => {
     const { w } = held()
     const { pods, launcher } = podsOn(t, [w])

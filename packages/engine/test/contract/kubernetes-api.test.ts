@@ -1,4 +1,7 @@
 // The client of the Kubernetes API against a server that refuses what the real one does.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type {
   Cluster,
@@ -96,6 +99,40 @@ it('EX-24 who has no good token is unauthorized, and what the API does not take 
     api.create('jobs', { ...job('one'), spec: { template: { spec: {} } } }),
   ).rejects.toMatchObject({ kind: 'invalid' })
 })
+
+const SECRET = 'lsa1.canary-of-the-attempt'
+const KEPT = Buffer.from(SECRET).toString('base64')
+it.each([
+  [
+    'a refusal',
+    422,
+    { message: `data: Invalid value: ${SECRET} (${KEPT})` },
+    /^POST .*422: data: /,
+  ],
+  ['a refusal that is no status', 500, { token: KEPT }, /500/],
+  ['an object without metadata', 201, { data: { token: KEPT } }, /expected an object/],
+  ['what is cut short', 201, `{"data":{"token":"${KEPT}"},"kind":"Sec`, /expected JSON/],
+])(
+  'EX-24 of a secret nothing is said, whatever the API answers: %s',
+  async (_what, status, answer, says) => {
+    const server = createServer((_request, response) => {
+      response.writeHead(status).end(typeof answer === 'string' ? answer : JSON.stringify(answer))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const secret = { apiVersion: 'v1', kind: 'Secret', stringData: { token: SECRET } }
+    try {
+      const error: unknown = await reach({ server: `http://127.0.0.1:${port}` })
+        .create('secrets', secret)
+        .catch((thrown: unknown) => thrown)
+      expect(String(error)).not.toContain('canary')
+      expect(String(error)).not.toContain(KEPT)
+      expect((error as Error).message).toMatch(says)
+    } finally {
+      server.close()
+    }
+  },
+)
 
 it('EX-24 a connection that is cut is unreachable', async () => {
   cluster.faults.push('cut')

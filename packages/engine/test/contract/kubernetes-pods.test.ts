@@ -139,8 +139,35 @@ describe('EX-24 RAIL-14 a job for an attempt', () => {
     await expect(pods.make(order)).rejects.toMatchObject({ name: 'OrderRefused' })
     await podsOf('own_other').make(order)
     await expect(pods.make(order)).rejects.toThrow(/has not made; remove it/)
-    await pods.remove({ ...order.label, run: 'run_2' })
+    await pods.remove({ ...order.label, run: 'run_2' }, order.runner)
     expect(cluster.objects.has(`jobs/${name}`)).toBe(true)
+  })
+
+  it('EX-24 RAIL-14 of two stores of which one is a copy of the other, neither removes what the other has made', async () => {
+    await podsOf('own_other').make({ ...order, runner: 'ses_of_the_other' })
+    await expect(pods.make(order)).rejects.toThrow(/has not made/)
+    await pods.remove(order.label, order.runner)
+    expect(cluster.objects.get(`jobs/${name}`)?.metadata.deletionTimestamp).toBeUndefined()
+    // who has found it where it was left removes exactly it
+    await pods.remove(order.label, 'ses_of_the_other')
+    expect(cluster.objects.get(`jobs/${name}`)?.metadata.deletionTimestamp).toBeDefined()
+  })
+
+  it('EX-24 RAIL-14 is at work as soon as its first container is, though others are still to come', async () => {
+    await pods.make(order)
+    const beside = { name: 'beside', state: { waiting: { reason: 'ErrImagePull' } } }
+    const first = (state: object) => ({
+      phase: 'Pending',
+      containerStatuses: [beside, { name: 'attempt', state }],
+    })
+    podIs(first({ waiting: { reason: 'ContainerCreating' } }))
+    expect(await state()).toBe('waiting')
+    podIs(first({ running: { startedAt: '2026-01-01T00:00:00Z' } }))
+    expect(await state()).toBe('running')
+    podIs(first({ terminated: { exitCode: 4 } }))
+    expect(await state()).toBe('running')
+    podIs({ phase: 'Pending', containerStatuses: [{ ...beside, state: { running: {} } }] })
+    expect(await state()).toBe('waiting')
   })
 
   it('EX-24 has ended only when no pod of it is alive, whatever its job says', async () => {
@@ -182,20 +209,20 @@ describe('EX-24 RAIL-14 a job for an attempt', () => {
     await pods.make(order)
     podIs({ phase: 'Running' })
     const uid = cluster.objects.get(`jobs/${name}`)?.metadata.uid
-    await pods.remove(order.label)
+    await pods.remove(order.label, order.runner)
     expect(cluster.requests.at(-1)).toMatchObject({
       method: 'DELETE',
       body: { preconditions: { uid }, propagationPolicy: 'Foreground' },
     })
     expect(await state()).toBe('going')
-    await pods.remove(order.label)
+    await pods.remove(order.label, order.runner)
     expect(cluster.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
     // its job is gone by another's hand, its pod is not
     cluster.remove('jobs', name)
     expect(await state()).toBe('going')
     cluster.remove('pods', `${name}-x`)
     expect(await state()).toBe('none')
-    await pods.remove(order.label)
+    await pods.remove(order.label, order.runner)
   })
 
   it('EX-24 all that is looked at meanwhile is listed together, and an answer is never older than its question', async () => {
@@ -209,6 +236,14 @@ describe('EX-24 RAIL-14 a job for an attempt', () => {
     cluster.faults.push(500)
     await expect(pods.look(order.label)).rejects.toThrow(/500/)
     expect(await state()).toBe('waiting')
+  })
+
+  it('EX-26 a job of somebody else that has nothing of its own does not hide the others', async () => {
+    await podsOf('own_before').make(order)
+    const labels = { 'app.kubernetes.io/managed-by': 'leasehold' }
+    const metadata = { name: 'of-somebody', labels, annotations: null }
+    cluster.put('jobs', { kind: 'Job', metadata })
+    expect((await pods.left()).map(({ runner }) => runner)).toEqual([order.runner])
   })
 
   it('EX-26 what other launchers have made is found by its label, with what has become of it; its own is not', async () => {

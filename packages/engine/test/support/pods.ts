@@ -84,7 +84,7 @@ export const podsOn = (
       if (pods.away) throw new Error('no answer')
       return find(label)?.seen ?? { state: 'none', note: 'its job is gone' }
     },
-    remove(label) {
+    remove(label, _runner) {
       pods.asked.remove += 1
       if (pods.away) return Promise.reject(new Error('no answer'))
       pods.removed.push(`${label.run}#${label.attempt}`)

@@ -38,6 +38,7 @@ export interface KubernetesObject {
     readonly labels?: Readonly<Record<string, string>>
     readonly annotations?: Readonly<Record<string, string>>
   }
+  readonly spec?: unknown
   readonly status?: unknown
 }
 
@@ -95,6 +96,7 @@ export interface KubernetesApi {
 
 const MOUNTED = '/var/run/secrets/kubernetes.io/serviceaccount'
 const REQUEST_MS = 30_000
+const WHY_MAX = 1_000
 const ANSWER_MAX = 64 * 1024 * 1024
 const EVENT_MAX = 4 * 1024 * 1024
 /** The server ends a watch by itself, so that one that is dead without a sign does not stay. */
@@ -149,7 +151,11 @@ const pathOf = (resource: Resource, namespace: string, name?: string): string =>
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const asObject = (value: unknown): KubernetesObject => {
+/** What is read of a secret is shown to nobody, also where it is not what was expected. */
+const shownOf = (resource: Resource, text: string | undefined): string =>
+  resource === 'secrets' ? 'something else' : (text?.slice(0, 200) ?? 'nothing')
+
+const asObject = (resource: Resource, value: unknown): KubernetesObject => {
   const metadata = isRecord(value) ? value['metadata'] : null
   if (
     isRecord(metadata) &&
@@ -159,20 +165,26 @@ const asObject = (value: unknown): KubernetesObject => {
     return value as KubernetesObject
   throw new KubernetesError(
     'failed',
-    `the API answered with ${JSON.stringify(value)?.slice(0, 200)}; expected an object with metadata`,
+    `the API answered with ${shownOf(resource, JSON.stringify(value))}; expected an object with metadata`,
   )
 }
 
-const parsed = (text: string): unknown => {
+const parsed = (resource: Resource, text: string): unknown => {
   try {
     return JSON.parse(text) as unknown
   } catch {
     throw new KubernetesError(
       'failed',
-      `the API answered with ${JSON.stringify(text.slice(0, 200))}; expected JSON`,
+      `the API answered with ${shownOf(resource, JSON.stringify(text))}; expected JSON`,
     )
   }
 }
+
+/** What stands in a secret that is to be made, as it is written and as it is kept. */
+const secretsOf = ({ stringData }: Manifest): readonly string[] =>
+  Object.values(isRecord(stringData) ? stringData : {}).flatMap((each) =>
+    typeof each === 'string' && each !== '' ? [each, Buffer.from(each).toString('base64')] : [],
+  )
 
 export const kubernetesApi = (cluster: Cluster, timers: Timers): KubernetesApi => {
   const { namespace, requestMs = REQUEST_MS } = cluster
@@ -228,25 +240,36 @@ export const kubernetesApi = (cluster: Cluster, timers: Timers): KubernetesApi =
     return text
   }
 
-  const mustBeOk = async (what: string, response: IncomingMessage): Promise<void> => {
+  const mustBeOk = async (
+    what: string,
+    response: IncomingMessage,
+    hidden: readonly string[] = [],
+  ): Promise<void> => {
     const { statusCode: status = 0 } = response
     if (status >= 200 && status < 300) return
     const text = await textOf(what, response)
-    let why = text.slice(0, 500)
+    let why = text
     try {
       const said: unknown = JSON.parse(text)
       if (isRecord(said) && typeof said['message'] === 'string') why = said['message']
     } catch {
       // what stands between may answer with anything
     }
-    throw new KubernetesError(kindOf(status), `${what}: ${status}: ${why}`)
+    // what refuses a secret may say what is in it
+    for (const each of hidden) why = why.replaceAll(each, '…')
+    throw new KubernetesError(kindOf(status), `${what}: ${status}: ${why.slice(0, WHY_MAX)}`)
   }
 
-  const ask = async (method: string, path: string, body?: unknown): Promise<string> => {
+  const ask = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    hidden: readonly string[] = [],
+  ): Promise<string> => {
     const what = `${method} ${path}`
     const { response, inTime } = await open(method, path, body === undefined ? {} : { body })
     try {
-      await mustBeOk(what, response)
+      await mustBeOk(what, response, hidden)
       return await textOf(what, response)
     } finally {
       inTime()
@@ -255,20 +278,27 @@ export const kubernetesApi = (cluster: Cluster, timers: Timers): KubernetesApi =
 
   return {
     async create(resource, manifest) {
-      return asObject(parsed(await ask('POST', pathOf(resource, namespace), manifest)))
+      const path = pathOf(resource, namespace)
+      const answer = await ask('POST', path, manifest, secretsOf(manifest))
+      return asObject(resource, parsed(resource, answer))
     },
 
     async get(resource, name) {
-      return asObject(parsed(await ask('GET', pathOf(resource, namespace, name))))
+      const answer = await ask('GET', pathOf(resource, namespace, name))
+      return asObject(resource, parsed(resource, answer))
     },
 
     async list(resource, selector) {
       const query = new URLSearchParams({ labelSelector: selector })
-      const said = parsed(await ask('GET', `${pathOf(resource, namespace)}?${query.toString()}`))
+      const path = `${pathOf(resource, namespace)}?${query.toString()}`
+      const said = parsed(resource, await ask('GET', path))
       const { items, metadata } = isRecord(said) ? said : {}
       if (!Array.isArray(items) || !isRecord(metadata))
         throw new KubernetesError('failed', `the list of ${resource} has no items or no metadata`)
-      return { version: String(metadata['resourceVersion']), items: items.map(asObject) }
+      return {
+        version: String(metadata['resourceVersion']),
+        items: items.map((each) => asObject(resource, each)),
+      }
     },
 
     async watch(resource, { selector, version, signal }, hear) {
@@ -283,7 +313,7 @@ export const kubernetesApi = (cluster: Cluster, timers: Timers): KubernetesApi =
       const { response, inTime } = await open('GET', path, { signal })
       let last = version
       const take = (line: string): void => {
-        const said = parsed(line)
+        const said = parsed(resource, line)
         const { type, object } = isRecord(said) ? said : {}
         if (type === 'ERROR') {
           const { code, message } = isRecord(object) ? object : {}
@@ -298,7 +328,7 @@ export const kubernetesApi = (cluster: Cluster, timers: Timers): KubernetesApi =
           return
         }
         if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return
-        const known = asObject(object)
+        const known = asObject(resource, object)
         last = known.metadata.resourceVersion
         hear({ type, object: known })
       }

@@ -78,16 +78,11 @@ export const kubernetesPods = (options: KubernetesPodsOptions): Pods => {
       if (error.kind !== 'conflict') throw error
     }
     const found = await api.get(resource, nameOf(label))
-    if (isOurs(found, label)) return found
+    if (hasAll(found, Object.entries(labelsOf(label, launcher)))) return found
     throw new OrderRefused(
       `there is a ${resource.slice(0, -1)} ${nameOf(label)} that this executor has not made; remove it`,
     )
   }
-
-  const isOurs = (object: KubernetesObject, label: PodLabel): boolean =>
-    Object.entries(labelsOf(label, launcher)).every(
-      ([key, value]) => object.metadata.labels?.[key] === value,
-    )
 
   return {
     async make(order: PodOrder) {
@@ -97,15 +92,17 @@ export const kubernetesPods = (options: KubernetesPodsOptions): Pods => {
 
     async look(label) {
       const { jobs, pods } = await listed()
-      const mine = (object: KubernetesObject): boolean => isOurs(object, label)
+      const labels = Object.entries(labelsOf(label, launcher))
+      const mine = (object: KubernetesObject): boolean => hasAll(object, labels)
       return seenOf(jobs.find(mine), pods.filter(mine))
     },
 
-    async remove(label) {
+    async remove(label, runner) {
       try {
         const job = await api.get('jobs', nameOf(label))
         const { deletionTimestamp, uid } = job.metadata
-        if (deletionTimestamp !== undefined || orderOf(job)?.label.run !== label.run) return
+        // of two stores of which one is a copy of the other, each has this attempt of this run; the runner is one's alone
+        if (deletionTimestamp !== undefined || orderOf(job)?.runner !== runner) return
         await api.delete('jobs', nameOf(label), { uid })
       } catch (error) {
         // it is gone, or it is another by now
@@ -118,7 +115,7 @@ export const kubernetesPods = (options: KubernetesPodsOptions): Pods => {
       const { jobs, pods } = await list(`${MANAGED}=leasehold`)
       return jobs.flatMap((job): LeftPod[] => {
         const order = orderOf(job)
-        const { labels = {} } = job.metadata
+        const labels = job.metadata.labels ?? {}
         if (order === null || labels[LAUNCHER] === launcher) return []
         const its = pods.filter((pod) => pod.metadata.labels?.[ATTEMPT] === labels[ATTEMPT])
         return [{ ...order, seen: seenOf(job, its) }]
@@ -127,12 +124,18 @@ export const kubernetesPods = (options: KubernetesPodsOptions): Pods => {
   }
 }
 
+const hasAll = (
+  { metadata: { labels } }: KubernetesObject,
+  wanted: readonly (readonly [string, string])[],
+): boolean => wanted.every(([key, value]) => labels?.[key] === value)
+
 /** What a job and its pods come to. */
 export const seenOf = (
   job: KubernetesObject | undefined,
   pods: readonly KubernetesObject[],
 ): PodSeen => {
-  const phases = pods.map((pod) => textOf(shapeOf(pod.status)['phase']))
+  const first = firstOf(job)
+  const phases = pods.map(({ status }) => (hasBegun(status, first) ? 'Running' : phaseOf(status)))
   const note = noteOf(job, pods)
   // a phase that says nothing of its end is no proof of it
   const alive = phases.filter((phase) => phase !== 'Succeeded' && phase !== 'Failed')
@@ -147,6 +150,24 @@ export const seenOf = (
   if (job === undefined) return { state: 'none', note }
   if (pods.length > 0 || conditionOf(job) !== null) return { state: 'ended', note }
   return { state: job.metadata.deletionTimestamp === undefined ? 'waiting' : 'going', note }
+}
+
+const phaseOf = (status: unknown): string => textOf(shapeOf(status)['phase'])
+
+/** The container of a job's pods that drives the attempt, by name; '' where that is not to be read. */
+const firstOf = (job: KubernetesObject | undefined): string => {
+  const template = shapeOf(shapeOf(job?.spec)['template'])
+  return textOf(listOf(shapeOf(template['spec'])['containers'])[0]?.['name'])
+}
+
+/** A pod is `Pending` until all of its containers are there: the one that drives the attempt may be at work before the others. */
+const hasBegun = (status: unknown, first: string): boolean => {
+  const { phase, containerStatuses } = shapeOf(status)
+  if (phase !== 'Pending' && phase !== undefined) return false
+  return listOf(containerStatuses).some(({ name, state }) => {
+    const { running, terminated } = shapeOf(state)
+    return (first === '' || name === first) && (running !== undefined || terminated !== undefined)
+  })
 }
 
 /** How a job says that it is over. */

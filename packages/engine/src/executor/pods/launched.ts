@@ -32,6 +32,8 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
   #driver: Driver | null = null
   #label: PodLabel = { session: '', run: '', attempt: 0 }
   #startBy = Number.POSITIVE_INFINITY
+  /** Why it is not to begin here after all, where that was said before it was driven. */
+  #unwanted: string | null = null
   #now: () => number = () => 0
   #runner = ''
   #made = false
@@ -44,13 +46,18 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
   }
 
   drain(): void {
-    this.#driver?.handBack('shutdown')
+    this.#handBack('shutdown')
   }
 
   told: Driver['told'] = (directive) => {
     // waits are looked at by whoever adopts it
     if (directive !== 'waits')
-      this.#driver?.handBack(directive === 'pause' ? 'pause' : 'directive_unreadable')
+      this.#handBack(directive === 'pause' ? 'pause' : 'directive_unreadable')
+  }
+
+  #handBack(reason: string): void {
+    this.#unwanted ??= reason
+    this.#driver?.handBack(reason)
   }
 
   /** Resolves when it is known here how the attempt goes on; the body that it counts as settles when the pod is gone. */
@@ -60,6 +67,9 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
     this.#driver = driver
     this.#label = { session: of.id, run: claimed.run, attempt: claimed.attempt }
     this.#now = () => time.mono() + storeOffset
+    // a server that gives no token is waited for no longer than a pod
+    this.#startBy = this.#now() + (this.#launcher.startByMs ?? START_BY_MS)
+    if (this.#unwanted !== null) driver.handBack(this.#unwanted)
     driver.preparationBegins()
     const aborted = new Promise<void>((resolve) => {
       driver.aborting.onAbort(() => resolve())
@@ -110,7 +120,10 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
     const answer = await this.#again('grant.failed', () =>
       this.#launcher.grant({ ...this.#label, session: of.id, runner, startByMs }),
     )
-    if (answer === null) return null
+    if (answer === null) {
+      if (!this.#isOver) this.#driver?.handBack('start_deadline')
+      return null
+    }
     if (!answer.ok) {
       this.#driver?.leaveAs({ kind: 'stale' })
       return null
@@ -209,7 +222,7 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
 
   async #remove(): Promise<boolean> {
     try {
-      await this.#launcher.pods.remove(this.#label)
+      await this.#launcher.pods.remove(this.#label, this.#runner)
       return true
     } catch (error) {
       this.#say('pod.not_removed', 'remove', { ...this.#label, error: messageOf(error) })

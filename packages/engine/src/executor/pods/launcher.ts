@@ -43,8 +43,8 @@ export interface Pods {
   make(order: PodOrder): Promise<void>
   /** What is there now or later, never before the question. */
   look(label: PodLabel): Promise<PodSeen>
-  /** Asks for its end. It has ended when `look` says so. */
-  remove(label: PodLabel): Promise<void>
+  /** Asks for the end of exactly the one that was made for this runner, whoever made it. It has ended when `look` says so. */
+  remove(label: PodLabel, runner: string): Promise<void>
   /** What launchers other than this one have made here. */
   left(): Promise<readonly LeftPod[]>
 }

@@ -158,9 +158,8 @@ export const secretOf = (
 })
 
 /** Of which attempt a job says that it is, and until when that may begin; null where it does not. */
-export const orderOf = ({
-  metadata: { annotations = {} },
-}: KubernetesObject): Omit<PodOrder, 'token'> | null => {
+export const orderOf = ({ metadata }: KubernetesObject): Omit<PodOrder, 'token'> | null => {
+  const annotations = metadata.annotations ?? {}
   const session = annotations['leasehold/session']
   const run = annotations['leasehold/run']
   const runner = annotations['leasehold/runner']

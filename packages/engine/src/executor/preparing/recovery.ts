@@ -10,6 +10,7 @@ import { codecOf } from '../authoring/codec.ts'
 import type { Core, Session } from '../core.ts'
 import { RETRY } from '../core.ts'
 import { SHOWN_LATE_MS } from '../pods/launched.ts'
+import type { LeftPod } from '../pods/launcher.ts'
 import type { LeftProcess, Recovered } from './scratch.ts'
 
 /** Never throws: what it could not look at is logged and hinders no start. */
@@ -28,32 +29,56 @@ export const recover = async (core: Core, of: Session): Promise<void> => {
 
 /**
  * Reports the end of pods whose launchers may be gone, so that what they held waits for no lease, and removes those that never began
- * and may not any more. One that is at work has a lease of its own, and is left alone. Never throws.
+ * and may not any more, at the latest when that is so. One that is at work has a lease of its own, and is left alone. Never throws.
  */
 export const recoverPods = async (core: Core, of: Session): Promise<void> => {
   const { launcher, ports } = core.options
   if (!launcher) return
   const { log, random, time, timers } = ports
   const storeOffset = of.answer.now - time.mono()
-  for (let failures = 1; core.state === 'running'; failures++) {
+  /** Sees to one of them; milliseconds until it is to be looked at again: Infinity for never, null where it could not. */
+  const seeTo = async ({ label, runner, startBy, seen }: LeftPod): Promise<number | null> => {
+    const { state, note } = seen
     try {
-      for (const { label, runner, startBy, seen } of await launcher.pods.left()) {
-        const { state, note } = seen
-        if (state === 'ended') await launcher.exited(runner, note)
-        if (state !== 'waiting' || time.mono() + storeOffset < startBy + SHOWN_LATE_MS) continue
-        log.warn('pod.recovered', { ...label, note })
-        await launcher.pods.remove(label)
-      }
-      return
+      if (state === 'ended') await launcher.exited(runner, note)
+      if (state !== 'waiting') return Number.POSITIVE_INFINITY
+      const early = startBy + SHOWN_LATE_MS - (time.mono() + storeOffset)
+      if (early > 0) return Math.max(early, NEXT_RECOVERY_MS)
+      log.warn('pod.recovered', { ...label, note })
+      await launcher.pods.remove(label, runner)
+      return Number.POSITIVE_INFINITY
+    } catch (error) {
+      log.warn('pod.not_recovered', { ...label, error })
+      return null
+    }
+  }
+  // by runner; null before the first look: what others make after it is theirs to see to
+  let open = null as ReadonlySet<string> | null
+  for (let failures = 0; core.state === 'running';) {
+    const waits = new Map<string, number | null>()
+    try {
+      for (const left of await launcher.pods.left())
+        if (open?.has(left.runner) !== false) waits.set(left.runner, await seeTo(left))
+      open = new Set(
+        [...waits].flatMap(([runner, wait]) => (wait === Number.POSITIVE_INFINITY ? [] : [runner])),
+      )
     } catch (error) {
       log.warn('pods.not_recovered', { error })
-      const wait = growingDelayMs(failures, { ...RETRY, maxMs: LAST_RECOVERY_MS })
-      await sleep(timers, jittered(random, wait), core.stopping.signal)
+      waits.set('', null)
     }
+    if (open?.size === 0) return
+    failures = [...waits.values()].includes(null) ? failures + 1 : 0
+    const retry = { ...RETRY, maxMs: LAST_RECOVERY_MS }
+    const again = [...waits.values()].map(
+      (wait) => wait ?? jittered(random, growingDelayMs(failures, retry)),
+    )
+    await sleep(timers, Math.min(...again), core.stopping.signal)
   }
 }
 
 const LAST_RECOVERY_MS = 60_000
+/** Those that began at about the same time are looked at together. */
+const NEXT_RECOVERY_MS = 5_000
 const LIMIT_MS = 10_000
 const LOOK_MS = 50
 
