@@ -58,9 +58,9 @@ export const ofShard = <T>(shards: readonly T[], run: string): T => {
   return found
 }
 
-/** The id as it stands on its shard, such as `run_0k3v1hm2s001c4u8t1q~1`; one that has its mark already is left as it is. */
+/** The id as it stands on its shard, such as `run_0k3v1hm2s001c4u8t1q~1`; one that has a mark is left as it is, and refused elsewhere. */
 export const marked = (id: string, shard: number): string =>
-  shard === 0 || shardOfId(id) === shard ? id : `${id}~${shard}`
+  shard === 0 || shardOfId(id) !== 0 ? id : `${id}~${shard}`
 
 /** Names runs as those of this shard. */
 export const shardIds = (ids: Ids, { number }: Shard): Ids => ({

@@ -341,6 +341,10 @@ export const shardAnswers = ({
       ),
 
     async listApprovals(asked) {
+      const { run } = asked.query
+      // they are where their run is
+      if (run !== undefined && engines[shardOfId(run)] !== undefined)
+        return at(shardOfId(run), 'listApprovals', asked)
       const done = await each('listApprovals', asked)
       if (!done.ok) return done
       const { items, next } = mergePages(

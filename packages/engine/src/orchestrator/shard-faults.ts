@@ -43,7 +43,10 @@ export const within = async <T>(timers: Timers, ms: number, work: Promise<T>): P
   }
 }
 
-/** Which shards did not answer of late, and for how long they are not asked where others will do. */
+/**
+ * Which shards did not answer of late, and for how long they are not asked where others will do: for twice as long each time, up
+ * to ten times the patience. While one asks again the others go past it.
+ */
 export interface Away {
   has(number: number): boolean
   /**
@@ -62,15 +65,19 @@ export const makeAway = (
   patienceMs: number,
   heard: (error: unknown) => void,
 ): Away => {
-  const until = new Map<number, number>()
+  const lost = new Map<number, { readonly forMs: number; readonly until: number }>()
   const note = (number: number): null => {
-    until.set(number, time.mono() + patienceMs)
+    const forMs = Math.min(2 * (lost.get(number)?.forMs ?? patienceMs / 2), 10 * patienceMs)
+    lost.set(number, { forMs, until: time.mono() + forMs })
     return null
   }
   return {
-    has: (number) => (until.get(number) ?? Number.NEGATIVE_INFINITY) > time.mono(),
+    has: (number) => (lost.get(number)?.until ?? Number.NEGATIVE_INFINITY) > time.mono(),
     async asked(number, work, after) {
       const come = new AbortController()
+      const known = lost.get(number)
+      if (known && known.until <= time.mono())
+        lost.set(number, { ...known, until: time.mono() + patienceMs })
       try {
         const late = (async () => {
           if (after) await after
@@ -90,7 +97,7 @@ export const makeAway = (
           )
           return note(number)
         }
-        until.delete(number)
+        lost.delete(number)
         return answer
       } catch (error) {
         if (!isAway(error)) throw error

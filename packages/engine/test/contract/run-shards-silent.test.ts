@@ -163,6 +163,82 @@ test('OPS-04 RUN-18 who follows all runs is told to read anew once a database is
   await reading
 })
 
+test('RUN-05 claims go past a shard that says nothing, and ask it ever more seldom until a renewal reaches it', async () => {
+  const { ports, advance } = testPorts()
+  let asked = 0
+  let still = true
+  const other = {
+    claim: () => {
+      asked += 1
+      return still ? never() : Promise.resolve({ ...found, runs: [] })
+    },
+    renew: () => Promise.resolve({ ok: true, told: [], pending: [], now: 0, leaseUntil: null }),
+  }
+  const one = { ...other, claim: () => Promise.resolve({ ...found, runs: [] }) }
+  const joined = shardedPort([one as never, other as never], {
+    ...ports,
+    pollMs: 1_000,
+    patienceMs: 1_000,
+  })
+  let claim = 0
+  const ask = async (): Promise<void> => {
+    claim += 1
+    await joined.claim({ session: 's', claim, most: 4, except: [], waitMs: 0 })
+  }
+  for (let second = 0; second < 60; second++) {
+    // two at a time: while one waits for it the other goes past it
+    const both = [ask(), ask()]
+    await advance(1_000)
+    await Promise.all(both)
+  }
+  expect(asked).toBeLessThan(12)
+  still = false
+  await joined.renew({ session: 's', draining: false, status: null, letGo: [] })
+  const before = asked
+  await ask()
+  expect(asked).toBe(before + 1)
+})
+
+test('RUN-18 an id with the mark of another shard is refused, wherever it is given', async () => {
+  const s = await serve()
+  const owner = ownerOn(1)
+  const start = { workflow: 'w', input: null, owner }
+  const no = { status: 400, body: { code: 'invalid_request' } }
+  expect(await s.ask('POST', '/v1/runs', { ...start, id: 'run_x~7' })).toMatchObject(no)
+  const items = [{ ...start, id: 'run_x~7' }, start]
+  expect((await s.ask('POST', '/v1/runs/bulk', { items })).body).toMatchObject({
+    answers: [{ ok: false, code: 'invalid_request' }, { ok: true }],
+  })
+  const run = await s.begin(owner, { id: 'run_x~1' })
+  expect(run).toBe('run_x~1')
+  await s.ask('POST', `/v1/runs/${run}/cancel`, {})
+  expect(await s.ask('POST', `/v1/runs/${run}/retry`, { id: 'run_y~7' })).toMatchObject(no)
+})
+
+test('RUN-15 RUN-18 approvals of a run are asked for where it is, also while another database is away', async () => {
+  const s = await serve()
+  const run = await s.begin(ownerOn(1))
+  s.away(0, true)
+  const list = { status: 200, body: { approvals: [], next: null } }
+  expect(await s.ask('GET', `/v1/approvals?run=${run}`)).toMatchObject(list)
+  expect(await s.ask('GET', '/v1/approvals')).toMatchObject({ status: 503 })
+  s.away(0, false)
+  expect(await s.ask('GET', '/v1/approvals?run=run_x~7')).toMatchObject(list)
+})
+
+test('RUN-18 a database that is named twice is refused', async () => {
+  const store = await openStore({ shard: { number: 0, count: COUNT } })
+  onTestFinished(() => store.close())
+  const { engine } = store
+  const again = { ...engine, shard: { number: 1, count: COUNT }, store: engine.store } as Engine
+  await expect(
+    joinShards([store.opened, { engine: again, remote: store.opened.remote }]),
+  ).rejects.toMatchObject({
+    code: 'invalid_config',
+    message: expect.stringMatching(/is shard 0 of 2; expected 1 of 2/) as string,
+  })
+})
+
 /** As `opened`, with something to wait for before it is written to. */
 const heldUp = (opened: Opened, until: () => Promise<unknown>): Opened => {
   const { engine } = opened
