@@ -43,18 +43,35 @@ export const poll = async (core: Core): Promise<void> => {
 
 /** An answer that did not come is asked for again under its number, until it has come or the session is over. */
 const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer | null> => {
+  const { coordinator, stopping } = core
+  if (!room.partial && coordinator.except().length === 0) return asked(core, of, room, null)
+  // a claim that waits for the classes with room ends its wait when another class gets some; and one that is not to be given
+  // what was lost here and is still at work, when that has settled: it may be queued, with nobody else to drive it
+  const hurry = new AbortController()
+  core.wider = (isRunFree) => {
+    if (isRunFree || coordinator.hasMoreThan(room)) hurry.abort()
+  }
+  // by hand: `AbortSignal.any` leaves a trace of every claim on the signal that lives on (Node 20)
+  const stop = (): void => hurry.abort()
+  stopping.signal.addEventListener('abort', stop)
+  try {
+    return await asked(core, of, room, hurry.signal)
+  } finally {
+    stopping.signal.removeEventListener('abort', stop)
+  }
+}
+
+/** `hurry` cuts the wait of the claim, where it is one that may be cut. */
+const asked = async (
+  core: Core,
+  of: Session,
+  room: Room,
+  hurry: AbortSignal | null,
+): Promise<ClaimAnswer | null> => {
   const { coordinator, options, stopping } = core
   const { log, random, timers } = options.ports
   const number = of.claimNo + 1
   of.claimNo = number
-  // a claim that waits for the classes with room ends its wait when another class gets some; and one that is not to be given
-  // what was lost here and is still at work, when that has settled: it may be queued, with nobody else to drive it
-  const hurry = new AbortController()
-  const isNarrow = room.partial || coordinator.except().length > 0
-  if (isNarrow)
-    core.wider = (isRunFree) => {
-      if (isRunFree || coordinator.hasMoreThan(room)) hurry.abort()
-    }
   let failures = 0
   while (!of.over && core.state === 'running') {
     try {
@@ -64,13 +81,11 @@ const claim = async (core: Core, of: Session, room: Room): Promise<ClaimAnswer |
           claim: number,
           most: room.most,
           except: coordinator.except(),
-          waitMs: failures > 0 || hurry.signal.aborted ? 0 : (options.claimWaitMs ?? CLAIM_WAIT_MS),
+          waitMs: failures > 0 || hurry?.aborted ? 0 : (options.claimWaitMs ?? CLAIM_WAIT_MS),
           ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
         },
         // its repeat waits for nothing, and is not to be cut by what has cut the first
-        isNarrow && !hurry.signal.aborted
-          ? AbortSignal.any([stopping.signal, hurry.signal])
-          : stopping.signal,
+        hurry === null || hurry.aborted ? stopping.signal : hurry,
       )
       if (answer.ok) of.received = Math.max(of.received, number)
       return answer

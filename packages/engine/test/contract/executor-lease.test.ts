@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { elapsedSince } from '../../src/executor/session/renewals.ts'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
@@ -277,6 +277,26 @@ describe('RAIL-06 the loss of the fence', () => {
     expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 3, output: '"late"' })
     void x.executor.stop()
     await advance(t, 30_000)
+  })
+
+  it('EX-10 claims that may be cut are linked to nothing that outlives them', async () => {
+    const any = vi.spyOn(AbortSignal, 'any')
+    const added = vi.spyOn(AbortSignal.prototype, 'addEventListener')
+    const removed = vi.spyOn(AbortSignal.prototype, 'removeEventListener')
+    try {
+      const { x, body } = await holding()
+      await live(300_000)
+      expect(x.count('claim')).toBeGreaterThan(8)
+      // each `any` would stay with the signal of the executor, whatever becomes of its claim
+      expect(any).not.toHaveBeenCalled()
+      expect(added.mock.calls.length - removed.mock.calls.length).toBeLessThan(5)
+      body.open('done')
+      await live(1_000)
+    } finally {
+      any.mockRestore()
+      added.mockRestore()
+      removed.mockRestore()
+    }
   })
 
   it('EX-10 L3 where a claim that is cut short fails, as over a network, its repeat is not cut', async () => {
