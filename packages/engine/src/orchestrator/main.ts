@@ -120,16 +120,39 @@ const openAll = async (config: ServerConfig): Promise<readonly [Opened, ...Opene
   const places = storesIn(config.store)
   const opened: Opened[] = []
   try {
-    for (const [number, at] of places.entries())
-      opened.push(await open(at, config, { number, count: places.length }))
+    for (const [number, at] of places.entries()) {
+      const shard = { number, count: places.length }
+      opened.push(await ofPlace(at, shard, () => open(at, config, shard)))
+    }
   } catch (error) {
-    for (const each of opened) await each.close()
+    await settledAll(opened.map((each) => each.close()))
     throw error
   }
   const [first, ...rest] = opened
   if (!first)
     throw new LeaseholdError('invalid_config', 'no store is named; expected one, or several')
   return [first, ...rest]
+}
+
+/** Does something at one of several databases; what it fails for says at which. */
+export const ofPlace = async <T>(
+  at: StoreAt,
+  { number, count }: Shard,
+  work: () => Promise<T>,
+): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (count === 1 || !(error instanceof LeaseholdError)) throw error
+    const message = `the database at place ${number} of ${count}, numbered from 0 (${nameOf(at)}): ${error.message}`
+    throw error instanceof Fault
+      ? new Fault(error.code as ConstructorParameters<typeof Fault>[0], message, {
+          retryable: error.retryable,
+          cause: error,
+          detail: { ...error.detail },
+        })
+      : new LeaseholdError(error.code, message, error.detail, { cause: error })
+  }
 }
 
 const open = async (

@@ -1,7 +1,9 @@
 // Several databases of which one is open and says nothing, or was away for a while: what is on the others does not wait for it.
 import { expect, onTestFinished, test } from 'vitest'
+import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import type { ExecutorPort } from '../../src/model/work.ts'
 import type { Engine } from '../../src/orchestrator/engine.ts'
+import { ofPlace } from '../../src/orchestrator/main.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { shardedPort } from '../../src/orchestrator/shard-port.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
@@ -224,6 +226,24 @@ test('RUN-15 RUN-18 approvals of a run are asked for where it is, also while ano
   expect(await s.ask('GET', '/v1/approvals')).toMatchObject({ status: 503 })
   s.away(0, false)
   expect(await s.ask('GET', '/v1/approvals?run=run_x~7')).toMatchObject(list)
+})
+
+test('RUN-18 OPS-05 what a database is not opened, migrated or raised for says which of several it is', async () => {
+  const bad = { file: 'nowhere' }
+  const lost = new Fault('store_unavailable', 'refused', { retryable: false })
+  const failing = (): Promise<never> => Promise.reject(lost)
+  await expect(ofPlace(bad, { number: 1, count: 2 }, failing)).rejects.toMatchObject({
+    code: 'store_unavailable',
+    retryable: false,
+    message: expect.stringMatching(/^the database at place 1 of 2.*: refused$/su) as string,
+  })
+  await expect(
+    ofPlace(bad, { number: 1, count: 2 }, () =>
+      Promise.reject(new LeaseholdError('invalid_config', 'no')),
+    ),
+  ).rejects.toMatchObject({ code: 'invalid_config' })
+  // of one nothing is added
+  await expect(ofPlace(bad, { number: 0, count: 1 }, failing)).rejects.toBe(lost)
 })
 
 test('RUN-18 a database that is named twice is refused', async () => {

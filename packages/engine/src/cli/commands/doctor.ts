@@ -34,9 +34,12 @@ const REFUSES = 'writes'
 export const run: Run<{ readonly afterRestore?: boolean }> = async ({ options, out, sources }) => {
   if (options.afterRestore) {
     const { config } = loadConfig(sources)
-    const { raiseGenerationOf } = await import('../../orchestrator/main.ts')
-    for (const at of storesIn(storeOf(config))) {
-      const generation = await raiseGenerationOf(at, systemPorts())
+    const { ofPlace, raiseGenerationOf } = await import('../../orchestrator/main.ts')
+    const stores = storesIn(storeOf(config))
+    for (const [number, at] of stores.entries()) {
+      const generation = await ofPlace(at, { number, count: stores.length }, () =>
+        raiseGenerationOf(at, systemPorts()),
+      )
       if (options.json) out.json({ store: nameOf(at), generation })
       else
         out.line(

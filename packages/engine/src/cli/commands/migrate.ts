@@ -4,7 +4,7 @@ import { LeaseholdError } from '../../kernel/errors.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { StoreAt } from '../../model/store-at.ts'
 import { nameOf, storesIn } from '../../model/store-at.ts'
-import { migrateStore, moveStore, planMigrations } from '../../orchestrator/main.ts'
+import { migrateStore, moveStore, ofPlace, planMigrations } from '../../orchestrator/main.ts'
 import type { Call, Run } from '../call.ts'
 import { loadConfig, storeOf } from '../config.ts'
 import { exit } from '../exit.ts'
@@ -23,8 +23,10 @@ export const run: Run<{ readonly to?: string; readonly plan?: boolean }> = async
   }
   if (to !== undefined) return move({ options, out }, config.file, to, config.databaseSchema)
   // of several each is migrated by itself: one that fails leaves those before it migrated
-  for (const at of stores) {
-    const { applied, version } = await migrateStore(at, systemPorts())
+  for (const [number, at] of stores.entries()) {
+    const { applied, version } = await ofPlace(at, { number, count: stores.length }, () =>
+      migrateStore(at, systemPorts()),
+    )
     if (options.json) out.json({ store: nameOf(at), applied, version })
     else {
       for (const name of applied) out.line(`applied ${name}`)
