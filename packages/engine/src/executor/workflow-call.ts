@@ -71,7 +71,11 @@ const isCurrent = async (
   input: unknown,
   captured: string,
 ): Promise<boolean> => {
-  const current = (await contextOf(workflow, input, driver.signal)) ?? captured
+  // what the function left behind is looked at when this is known: it is not suspended on it meanwhile
+  driver.inPlace(1)
+  const current = await contextOf(workflow, input, driver.signal)
+    .then((read) => read ?? captured)
+    .finally(() => driver.inPlace(-1))
   if (current === captured) return true
   driver.stop('stale', changed(captured, current))
   return false

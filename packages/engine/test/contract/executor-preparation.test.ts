@@ -286,6 +286,29 @@ describe('EX-06 the launch check', () => {
     await stop()
   })
 
+  it('EX-12 RUN-13 a context that is read for long after the function has returned suspends nothing meanwhile', async () => {
+    const reading = gate<string>()
+    let asked = 0
+    const w = workflow(
+      { name: 'w', context: () => (++asked > 2 ? reading.opened : 'rev 1') },
+      async (ctx) => {
+        void ctx.sleep('for nobody', '1h')
+        await ctx.step('a', () => 1)
+      },
+    )
+    const { executor } = executorOn(t, { workflows: [w] })
+    await executor.start()
+    const id = await t.start('w')
+    await advance(t, 5_000)
+    expect(t.run(id)['status']).toBe('running')
+    reading.open('rev 1')
+    await advance(t, 10)
+    expect(t.run(id)).toMatchObject({ status: 'failed' })
+    expect(String(t.run(id)['error'])).toContain('unawaited_step')
+    void executor.stop()
+    await advance(t, 60_000)
+  })
+
   it('EX-08 a context that cannot be read ends the attempt failed', async () => {
     const made = prepared({
       context: () => {
