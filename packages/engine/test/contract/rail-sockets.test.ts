@@ -7,6 +7,7 @@ import type { Handler } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import { OFFER_TTL_MS } from '../../src/orchestrator/claims/offers.ts'
 import { closeCodes, PULSE_MS } from '../../src/protocol/socket.ts'
+import { settled } from '../support/ports.ts'
 import type { Speaker } from '../support/speaker.ts'
 import { gate } from '../support/executor.ts'
 import { speaker, until } from '../support/speaker.ts'
@@ -147,6 +148,20 @@ test('RAIL-12 L3 who looked in the same turn as another, and for whom that one l
     )
   await until(() => offered().length >= ids.length)
   expect(offered().sort()).toEqual([...ids].sort())
+})
+
+test('RAIL-12 L3 who looked and found only what it excludes is told so, and asks anew without what it excludes no more', async () => {
+  const one = await registered('ses_1')
+  const id = await t.start('w')
+  const none = await one.ask('session:ready', ready(1, { except: [id] }))
+  expect(none).toMatchObject({ body: { ok: true, offer: null } })
+  // with the same exclusion it waits from here on, and is not asked again and again
+  let isAnswered = false
+  void one.ask('session:ready', ready(2, { except: [id] })).then(() => (isAnswered = true))
+  await settled()
+  expect(isAnswered).toBe(false)
+  void one.ask('session:ready', ready(3))
+  expect((await one.next('run:offer')).body.runs).toEqual([id])
 })
 
 test('RAIL-12 one run is not offered to two at once, and what is not accepted in its time, or rejected, is offered elsewhere', async () => {

@@ -23,7 +23,9 @@ export interface Offer {
 }
 
 export interface Offers {
-  /** Waits for runs to offer, as a long poll does; null when there were none in time. The offer stands once `made` is called with it. */
+  /**
+   * Waits for runs to offer, as a long poll does; null when there were none in time, or only such as the session does not
+   * want: it is to ask anew, since what it excludes may have changed while it waited. The offer stands once `made` is called with it. */
   find(
     request: ClaimRequest,
     signal: AbortSignal,
@@ -77,7 +79,7 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
     request: ClaimRequest,
     what: Serves,
     asked: readonly LanePlace[],
-  ): Promise<readonly OfferRow[]> => {
+  ): Promise<{ readonly rows: readonly OfferRow[]; readonly isExcluded: boolean }> => {
     const command = {
       ...request,
       most: Math.min(request.most, MOST),
@@ -108,7 +110,10 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
     )
     // in the turn that found them free, since another look may end in the next
     for (const { id, lane } of free) out.set(id, lane)
-    return free
+    const isExcluded =
+      request.except.length > 0 &&
+      (withheld === 'all' || asked.some(({ lane }) => withheld.has(lane)))
+    return { rows: free, isExcluded }
   }
 
   return {
@@ -129,7 +134,7 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
           return null
         }
         try {
-          const rows = await look(request, what, asked)
+          const { rows, isExcluded } = await look(request, what, asked)
           if (rows.length > 0 && signal.aborted) {
             for (const { id } of rows) out.delete(id)
             putBack(rows)
@@ -146,6 +151,7 @@ export const makeOffers = (engine: Engine, served: Served, claiming: Claiming): 
             return offer
           }
           passOn(engine, asked)
+          if (rows.length === 0 && isExcluded) return null
         } catch (error) {
           passOn(engine, asked)
           throw error
