@@ -497,26 +497,37 @@ export const shardAnswers = ({
         const reply = (await at(shard, 'ready', asked)) as Response
         return (await reply.json()) as Ready
       })
-      // whoever asks gives up soon: one that is ready is an answer without those that say nothing
-      const early = await Promise.all(
-        asking.map((each) =>
-          within(timers, patienceMs, each).catch((error: unknown): Ready | null => {
+      const came: (Ready | null)[] = engines.map(() => null)
+      const all = Promise.all(
+        asking.map(async (each, shard) => {
+          came[shard] = await each.catch((error: unknown) => {
             if (isAway(error)) return null
             throw error
-          }),
-        ),
+          })
+        }),
       )
-      const replies = early.some((reply) => reply?.ready === true)
-        ? early.map(
-            (reply): Ready =>
-              reply ?? {
-                ready: false,
-                faults: [`the store does not answer: it has not within ${patienceMs} ms`],
-                store: null,
-                warnings: [],
-              },
+      const one = new Promise<void>((resolve) => {
+        for (const each of asking)
+          each.then(
+            ({ ready }) => {
+              if (ready) resolve()
+            },
+            () => undefined,
           )
-        : await settledAll(asking)
+      })
+      // whoever asks gives up soon: once one is ready, those that say nothing for longer are not waited for
+      const over = new AbortController()
+      const patience = sleep(timers, patienceMs, over.signal)
+      await Promise.race([all, Promise.all([one, patience])]).finally(() => over.abort())
+      const replies = came.map(
+        (reply): Ready =>
+          reply ?? {
+            ready: false,
+            faults: [`the store does not answer: it has not within ${patienceMs} ms`],
+            store: null,
+            warnings: [],
+          },
+      )
       const saying = (shard: number, texts: readonly string[]): string[] =>
         texts.map((text) => `shard ${shard}: ${text}`)
       const faults = replies.flatMap((reply, shard) => saying(shard, reply.faults))

@@ -8,6 +8,7 @@ import type { Handler } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
 import { joinShards } from '../../src/orchestrator/shards.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
+import { settled } from './ports.ts'
 import { NOW } from './run.ts'
 import type { TestStore } from './store.ts'
 import { openStore, registration } from './store.ts'
@@ -21,12 +22,16 @@ export interface Joined {
   away(shard: number, is: boolean): void
   /** Leaves it open without a word, or brings it back. */
   silent(shard: number, is: boolean): void
+  /** What a shard is asked from now on is answered after this. */
+  hold(shard: number, until: Promise<unknown>): void
   readonly stores: readonly TestStore[]
   start(workflow: string, command?: Partial<StartCommand>): Promise<string>
   register(session: string, more?: Partial<RegisterRequest>): ReturnType<Shards['port']['register']>
   claim(session: string, claim: number, most?: number): Promise<readonly ClaimedRun[]>
   complete(session: string, run: ClaimedRun): Promise<unknown>
   settle(): Promise<void>
+  /** Until the databases have answered all that they were asked, save one that says nothing: then time may be moved. */
+  answered(): Promise<void>
   statuses(): Promise<Record<string, number>>
 }
 
@@ -60,6 +65,7 @@ export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined>
     stores,
     away: (shard, is) => seen[shard]?.away(is),
     silent: (shard, is) => seen[shard]?.silent(is),
+    hold: (shard, until) => seen[shard]?.hold(until),
     async start(name, command = {}) {
       const answer = await shards.start({
         command: { id: ids.next('run'), workflow: name, input: 'null', ...command },
@@ -82,6 +88,10 @@ export const join = async ({ at = NOW, patienceMs = 1e9 } = {}): Promise<Joined>
       }),
     async settle() {
       for (const store of stores) await store.settle()
+    },
+    async answered() {
+      do await settled()
+      while (seen.some(({ asked }) => asked > 0))
     },
     async statuses() {
       const counts = await shards.countRuns()

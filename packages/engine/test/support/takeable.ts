@@ -8,12 +8,18 @@ export interface Takeable {
   away(is: boolean): void
   /** Whether it is open and says nothing: what is asked meanwhile is never answered. */
   silent(is: boolean): void
+  /** What is asked from now on is answered after this. */
+  hold(until: Promise<unknown>): void
+  /** How much it was asked and is about to answer, in its own time. */
+  readonly asked: number
 }
 
 /** A shard whose database can be taken away, as seen from here. */
 export const takeable = (real: Opened): Takeable => {
   let gone = false
   let still = false
+  let held: Promise<unknown> = Promise.resolve()
+  let asked = 0
   const through = <T extends object>(what: T, ways: readonly (keyof T)[]): T =>
     new Proxy(what, {
       get(target, name) {
@@ -21,8 +27,14 @@ export const takeable = (real: Opened): Takeable => {
         if (!ways.includes(name as keyof T)) return found
         return async (...given: unknown[]): Promise<unknown> => {
           if (still) return new Promise(() => undefined)
+          await held
           if (gone) throw new Fault('store_unavailable', 'the database does not answer')
-          return (found as (...all: unknown[]) => Promise<unknown>)(...given)
+          asked += 1
+          try {
+            return await (found as (...all: unknown[]) => Promise<unknown>)(...given)
+          } finally {
+            asked -= 1
+          }
         }
       },
     })
@@ -49,6 +61,12 @@ export const takeable = (real: Opened): Takeable => {
     },
     silent(is) {
       still = is
+    },
+    hold(until) {
+      held = until
+    },
+    get asked() {
+      return asked
     },
   }
 }
