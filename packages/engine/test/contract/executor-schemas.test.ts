@@ -23,6 +23,13 @@ const slow = (...gates: { readonly opened: Promise<unknown> }[]): Schema => {
     },
   }
 }
+/** A workflow with a step in its journal whose input is looked at until the gate opens when it goes on. */
+const resumed = (second: { readonly opened: Promise<unknown> }) =>
+  workflow({ name: 'w', input: slow({ opened: Promise.resolve() }, second) }, async (ctx) => {
+    const a = await ctx.step('a', () => 1)
+    await ctx.sleep('for a while', '1s')
+    return a
+  })
 const driven = async (w: ReturnType<typeof workflow>) => {
   const { executor } = executorOn(t, { workflows: [w] })
   await executor.start()
@@ -39,15 +46,7 @@ const driven = async (w: ReturnType<typeof workflow>) => {
 
 it('DX-04 RUN-26 a schema of the input may take its time where a run goes on: nobody departs from the journal meanwhile', async () => {
   const second = gate()
-  const w = workflow(
-    { name: 'w', input: slow({ opened: Promise.resolve() }, second) },
-    async (ctx) => {
-      const a = await ctx.step('a', () => 1)
-      await ctx.sleep('for a while', '1s')
-      return a
-    },
-  )
-  const { id, stop } = await driven(w)
+  const { id, stop } = await driven(resumed(second))
   await advance(t, 1_000)
   await t.pass('wake-due')
   await advance(t, 5_000)
@@ -107,15 +106,7 @@ it('DX-04 RUN-26 the schema of a signal may take its time where it is replayed',
 })
 
 it('DX-04 EX-11 a schema that never says anything keeps no run from being handed back when its executor stops', async () => {
-  const w = workflow(
-    { name: 'w', input: slow({ opened: Promise.resolve() }, gate()) },
-    async (ctx) => {
-      const a = await ctx.step('a', () => 1)
-      await ctx.sleep('for a while', '1s')
-      return a
-    },
-  )
-  const { id, stop } = await driven(w)
+  const { id, stop } = await driven(resumed(gate()))
   await advance(t, 1_000)
   await t.pass('wake-due')
   await advance(t, 2_000)

@@ -17,9 +17,7 @@ export const runChild = async <I, O>(
   input: I,
   options: ChildOptions,
 ): Promise<O> => {
-  mustBeWorkflow(workflow, 'ctx.run')
-  mustBeOptions(options, `the child ${workflow.name}`)
-  const key = scope.keyFor(options.as ?? workflow.name, 'run')
+  const key = keyOf(scope, workflow, options, 'run')
   const child = await childOf(scope, workflow, input, options, true)
   const received = await scope.waitFor(key, 'child', () => ({ key, kind: 'child', child }))
   const { value } = scope.valueOf<{
@@ -42,9 +40,7 @@ export const spawnChild = async <I, O>(
   input: I,
   options: ChildOptions,
 ): Promise<string> => {
-  mustBeWorkflow(workflow, 'ctx.spawn')
-  mustBeOptions(options, `the child ${workflow.name}`)
-  const key = scope.keyFor(options.as ?? workflow.name, 'spawn')
+  const key = keyOf(scope, workflow, options, 'spawn')
   const child = await childOf(scope, workflow, input, options, false)
   const received = await scope.ask(key, 'spawn', (_live, branch) => {
     branch.state = 'body'
@@ -57,6 +53,18 @@ export const spawnChild = async <I, O>(
     })
   })
   return scope.valueOf<string>(received)
+}
+
+/** The key of a child, once it is one that can be started. */
+const keyOf = (
+  scope: Scope,
+  workflow: { readonly name: string },
+  options: ChildOptions,
+  verb: 'run' | 'spawn',
+): string => {
+  mustBeWorkflow(workflow, `ctx.${verb}`)
+  mustBeOptions(options, `the child ${workflow.name}`)
+  return scope.keyFor(options.as ?? workflow.name, verb)
 }
 
 const childOf = async <I, O>(
