@@ -123,8 +123,9 @@ export interface AttemptWrite {
   readonly end?: EndReport
 }
 
+const directives = ['cancel', 'pause', 'waits'] as const
 /** `waits`: a wait of the run has been satisfied while it is held. */
-export type Directive = 'cancel' | 'pause' | 'waits'
+export type Directive = (typeof directives)[number]
 
 export interface WriteOk {
   readonly ok: true
@@ -232,11 +233,12 @@ export interface RenewRequest {
         readonly runs: readonly { readonly run: string; readonly attempt: number }[]
       }
 }
+/** All that a session is told. `clear`: somebody has seen to what the run left on the executor, whatever its attempt. */
+export const toldDirectives = [...directives, 'clear'] as const
 export interface Told {
   readonly run: string
   readonly attempt: number
-  /** `clear`: somebody has seen to what this run left on the executor; of a run, whatever its attempt. */
-  readonly directive: Directive | 'clear'
+  readonly directive: (typeof toldDirectives)[number]
   readonly note: string | null
 }
 export interface RenewOk {

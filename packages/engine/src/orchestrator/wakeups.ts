@@ -2,6 +2,7 @@
 // hints, gathered while the last is under way and never part of a hot transaction; polling finds what gets lost.
 import * as z from 'zod'
 import type { Told } from '../model/work.ts'
+import { toldDirectives } from '../model/work.ts'
 import type { Notifications } from '../store/notifications.ts'
 import { openNotifications } from '../store/notifications.ts'
 import { catalogMark } from '../store/tables/sessions.ts'
@@ -30,7 +31,7 @@ const said = z.object({
         session: z.string(),
         run: z.string(),
         attempt: z.number(),
-        directive: z.enum(['cancel', 'pause', 'waits', 'clear']),
+        directive: z.enum(toldDirectives),
         note: z.string().nullable(),
       }),
     )

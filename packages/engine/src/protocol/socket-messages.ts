@@ -1,6 +1,7 @@
 // The messages between an executor and its server over a WebSocket, as both ends check them. An executor asks, each time
 // with an id of its own, and gets one `reply` or one `error` with that id; what the server says unasked has no id.
 import * as z from 'zod'
+import { toldDirectives } from '../model/work.ts'
 import {
   claimRequest,
   closeRequest,
@@ -55,7 +56,7 @@ export const askedTypes: readonly string[] = fromExecutor.options.map(
 const told = z.object({
   run: name,
   attempt: whole,
-  directive: z.enum(['cancel', 'pause', 'waits', 'clear']),
+  directive: z.enum(toldDirectives),
   note: z.string().nullable(),
 })
 
