@@ -14,7 +14,7 @@ gives one history; a fault counts when it hits an operation in flight or somethi
 half of them at most; what is planted must be found.
 `
 
-export const sections = ['A batch of worlds', 'Planted bugs'] as const
+export const sections = ['A batch of worlds', 'Crash points', 'Planted bugs'] as const
 export type Section = (typeof sections)[number]
 
 /** The page with this section as these lines. */

@@ -22,6 +22,7 @@ describe('PROOF-08 the simulator as a command', () => {
     })
     expect(said('--planted', 'no_fence')).toMatchObject({ planted: 'no_fence' })
     expect(said('--planted', 'all')).toMatchObject({ planted: 'all' })
+    expect(said('--crash-points', '0')).toMatchObject({ crashPoints: 0 })
   })
 
   it.each([
@@ -32,6 +33,8 @@ describe('PROOF-08 the simulator as a command', () => {
     [['--faults', 'many'], /--faults is "many"; expected a whole number of 1 or more/],
     [['--faults', '0'], /--faults is "0"/],
     [['--seed', ''], /--seed is ""/],
+    [['--crash-points', '-1'], /--crash-points.*argument/],
+    [['--crash-points', 'all'], /--crash-points is "all"; expected a whole number of 0 or more/],
     [['--world', '1.5'], /--world is "1\.5"/],
     [['--plan', '{'], /--plan is "\{"; expected the JSON that --shrink printed/],
     [['--planted', 'nobody'], /no bug is named nobody; known: all, no_fence/],

@@ -8,6 +8,8 @@ export interface SimOptions {
   /** A plan as JSON, as it came. */
   readonly plan: object | undefined
   readonly planted: string | undefined
+  /** Pairs of strikes for each scenario beside the single ones. */
+  readonly crashPoints: number | undefined
   readonly processes: number
   readonly shrink: boolean
   readonly quiet: boolean
@@ -23,7 +25,10 @@ export const simOptions = (
   const mistakes: string[] = []
   const given = valuesOf(args)
   if (typeof given === 'string') return { mistakes: [given] }
-  const whole = (name: 'faults' | 'seed' | 'world' | 'processes', least: number) => {
+  const whole = (
+    name: 'faults' | 'seed' | 'world' | 'processes' | 'crash-points',
+    least: number,
+  ) => {
     const text = given[name]
     if (text === undefined) return undefined
     const number = Number(text)
@@ -56,6 +61,7 @@ export const simOptions = (
     world: whole('world', 0),
     plan: plan(),
     planted,
+    crashPoints: whole('crash-points', 0),
     processes: whole('processes', 1) ?? processes,
     shrink: given.shrink ?? false,
     quiet: given.quiet ?? false,
@@ -74,6 +80,7 @@ const valuesOf = (args: readonly string[]) => {
         world: { type: 'string' },
         plan: { type: 'string' },
         planted: { type: 'string' },
+        'crash-points': { type: 'string' },
         processes: { type: 'string' },
         shrink: { type: 'boolean' },
         quiet: { type: 'boolean' },

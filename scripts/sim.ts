@@ -3,9 +3,11 @@
 //   npm run sim -- --seed S --world K [--shrink] one world again, with its trace; or made as small as it goes
 //   npm run sim -- --plan '{…}'                  a shrunk world again
 //   npm run sim -- --planted NAME,NAME|all       hunts planted bugs, each within its budget or --faults
+//   npm run sim -- --crash-points N              every call of each scenario struck in each way, and N pairs for each
 //   --processes P                                how many play at once (one for each core); changes no figure but the time
 //   --record                                     writes what was said to docs/proof.md; bugs that were not hunted keep their rows
 import { availableParallelism } from 'node:os'
+import { callsOf, pairs, scenarios, singles } from '../packages/engine/test/sim/crash-points.ts'
 import type { Kind } from '../packages/engine/test/sim/faults.ts'
 import type { Plan } from '../packages/engine/test/sim/play.ts'
 import { play } from '../packages/engine/test/sim/play.ts'
@@ -148,7 +150,51 @@ const hunt = async (which: string): Promise<void> => {
   if (count < chosen.length) process.exitCode = 1
 }
 
-if (values.planted !== undefined) await hunt(values.planted)
+/** Worlds that a process plays at once, so that none waits long for the last. */
+const AT_ONCE = 50
+
+const crash = async (many: number): Promise<void> => {
+  const began = performance.now()
+  const players = await Promise.all(Array.from({ length: processes }, () => startPlayer(null)))
+  const lines: string[] = []
+  let [worlds, faults, broken] = [0, 0, 0]
+  for (const [scenario, plan] of Object.entries(scenarios)) {
+    const calls = await callsOf(plan)
+    const all = [...singles(calls), ...pairs(calls, many, seed)]
+    const left = Array.from({ length: Math.ceil(all.length / AT_ONCE) }, (_each, i) =>
+      all.slice(i * AT_ONCE, (i + 1) * AT_ONCE),
+    )
+    let [played, met] = [0, 0]
+    await Promise.all(
+      players.map(async (player) => {
+        for (let part = left.shift(); part; part = left.shift()) {
+          const struck = await player.strike({ scenario, strikes: part })
+          played += struck.worlds
+          met += struck.faults
+          if (!struck.failed) continue
+          broken += 1
+          console.log(`${scenario}: ${struck.failed.rule}: ${struck.failed.message}`)
+          console.log(`npm run sim -- --plan '${JSON.stringify(struck.failed.plan)}'`)
+        }
+      }),
+    )
+    worlds += played
+    faults += met
+    lines.push(
+      `${scenario.padEnd(40)}${String(calls).padStart(5)} calls${String(played).padStart(7)} worlds`,
+    )
+    console.error(lines.at(-1))
+  }
+  for (const player of players) player.stop()
+  tell('Crash points', `npm run sim -- --crash-points ${many} --seed ${seed}`, [
+    ...lines,
+    `${worlds} worlds, ${faults} strikes that met their call, ${broken} violations, ${Math.round((performance.now() - began) / 1_000)} s by ${processes} processes`,
+  ])
+  if (broken > 0) process.exitCode = 1
+}
+
+if (values.crashPoints !== undefined) await crash(values.crashPoints)
+else if (values.planted !== undefined) await hunt(values.planted)
 else if (values.plan !== undefined) await replay(values.plan as Plan)
 else if (values.world !== undefined) await replay(planOf(seed, values.world))
 else await batch(values.faults ?? 100_000)

@@ -152,6 +152,23 @@ export const drawCoordinatorFaults = (random: Random): Rates => ({
   'context.change': 0.05 + 0.2 * random.next(),
 })
 
+/** What befalls a numbered call: whoever makes it dies before it or after it, or does not hear what came of it. */
+export const HOWS = ['before', 'after', 'unknown'] as const
+export type How = (typeof HOWS)[number]
+export interface Strike {
+  /** Calls of the network and of the store are numbered from 1 in their order, until faults are over. */
+  readonly call: number
+  readonly how: How
+}
+const KIND_OF: Readonly<Record<'net' | 'store', Readonly<Record<How, Kind>>>> = {
+  net: { before: 'executor.crash', after: 'executor.crash', unknown: 'net.drop_answer' },
+  store: {
+    before: 'orchestrator.crash_before',
+    after: 'orchestrator.crash_after',
+    unknown: 'store.error_after',
+  },
+}
+
 export class Faults {
   /** No faults any more: the world heals. */
   over = false
@@ -161,6 +178,9 @@ export class Faults {
   soft = 0
   /** How often two kinds struck at the same instant, neither of them a delay or a duplicate. */
   together = 0
+  /** Calls that have been numbered. */
+  calls = 0
+  readonly #strikes: ReadonlyMap<number, How>
   readonly byKind = new Map<Kind, number>()
   readonly #world: World
   readonly #rates: Rates
@@ -171,8 +191,14 @@ export class Faults {
   readonly #chances = new Map<Kind, Random>()
   #last: { readonly kind: Kind; readonly at: number } | null = null
 
-  constructor(world: World, { rates, gusts }: Omit<Weather, 'pairs'>, skip: ReadonlySet<number>) {
+  constructor(
+    world: World,
+    { rates, gusts }: Omit<Weather, 'pairs'>,
+    skip: ReadonlySet<number>,
+    strikes: readonly Strike[] = [],
+  ) {
     this.#world = world
+    this.#strikes = new Map(strikes.map(({ call, how }) => [call, how]))
     this.#rates = rates
     this.#skip = skip
     this.#gusts = gusts ? world.chance('gusts') : null
@@ -187,6 +213,18 @@ export class Faults {
         : 3_000 + pick(this.#gusts, 4_500)
     }
     return this.#lull
+  }
+
+  /** Numbers a call, and says what is to befall it. */
+  next(of: 'net' | 'store'): How | null {
+    if (this.over) return null
+    this.calls += 1
+    const how = this.#strikes.get(this.calls)
+    if (how === undefined) return null
+    const { calls } = this
+    this.#world.say(() => `call ${calls}: ${of}, ${how}`)
+    this.count(KIND_OF[of][how])
+    return how
   }
 
   has(kind: Kind): boolean {

@@ -35,6 +35,8 @@ export class Net {
   server: Server | null = null
   /** Requests that failed on their way or at the store, so that their caller must make them again. */
   failed = 0
+  /** Ends a caller's process, where that is an executor's; answers whether it was. */
+  kill: (caller: Node) => boolean = () => false
   /** Told of each process of the server that has ended. */
   readonly broken = new Set<(server: Node) => void>()
   readonly #world: World
@@ -83,6 +85,8 @@ export class Net {
     // a process that has just ended says nothing more, though its last turn is not over
     if (!from.alive) return new Promise<T>(() => undefined)
     const sent = JSON.stringify(args)
+    const fate = faults.next('net')
+    if (fate === 'before' && this.kill(from)) return new Promise<T>(() => undefined)
     return new Promise<T>((resolve, reject) => {
       let settled = false
       const pending = { to: this.server?.node ?? from, fail: (): void => fail('broke') }
@@ -104,10 +108,14 @@ export class Net {
       const stopWaiting = world.at(world.now + timeoutMs, from, () => fail('timed out'))
       if (!this.server) return fail('was refused')
       this.#pending.add(pending)
-      if (this.isCut(from, 'requests') || faults.hits('net.drop_request')) return
-      world.at(world.now + this.#latency(), this.server.node, () =>
-        this.#arrive(from, verb, sent, settle, resolve, reject),
-      )
+      const lost = fate === 'before' || faults.hits('net.drop_request')
+      if (this.isCut(from, 'requests') || lost) return
+      world.at(world.now + this.#latency(), this.server.node, () => {
+        const unheard = fate !== null
+        this.#arrive(from, verb, sent, unheard ? () => undefined : settle, resolve, reject)
+        // it dies while its request is at work
+        if (fate === 'after') this.kill(from)
+      })
       if (faults.hits('net.duplicate'))
         world.at(world.now + this.#latency() + this.#lateness(), this.server.node, () =>
           this.#arrive(

@@ -64,6 +64,9 @@ export interface Watch {
 /** Transactions of one instant of virtual time: a loop that asks for more never rests, and would never let time pass. */
 const AT_ONE_INSTANT = 10_000
 
+/** How long it is away when it dies at a numbered call. */
+const DOWN_MS = 300
+
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined)
 
 export class Orchestrator {
@@ -202,6 +205,11 @@ export class Orchestrator {
         refusing.counted = true
         throw new Fault(refusing.code, 'the store refuses writes')
       }
+      const fate = this.#spared ? null : faults.next('store')
+      if (fate === 'before') {
+        this.crash(DOWN_MS)
+        return never()
+      }
       if (!this.#spared && faults.hits('store.error_before'))
         throw new Fault('store_unavailable', 'the connection was lost')
       if (!this.#spared && faults.hits('orchestrator.crash_before')) {
@@ -243,6 +251,12 @@ export class Orchestrator {
       }
       if (!node.alive) return never()
       if (this.#spared) return answer
+      if (fate === 'after') {
+        this.crash(DOWN_MS)
+        return never()
+      }
+      if (fate === 'unknown')
+        throw new Fault('unknown_outcome', 'the connection was lost at the commit')
       if (faults.hits('orchestrator.crash_after')) {
         this.crash(200 + pick(faults.chance('orchestrator.crash_after'), 1_500))
         return never()
@@ -256,7 +270,12 @@ export class Orchestrator {
       run,
       read: async (transaction) => {
         if (!node.alive) return never()
-        if (!this.#spared && faults.hits('store.error_before'))
+        const fate = this.#spared ? null : faults.next('store')
+        if (fate === 'before' || fate === 'after') {
+          this.crash(DOWN_MS)
+          return never()
+        }
+        if (fate === 'unknown' || (!this.#spared && faults.hits('store.error_before')))
           throw new Fault('store_unavailable', 'the connection was lost')
         return disk.read(transaction)
       },

@@ -3,9 +3,10 @@ import { defaults } from '../../src/model/settings.ts'
 import { Answers } from './answers.ts'
 import { audit } from './audit.ts'
 import type { Commit } from './commit.ts'
+import type { Driver } from './driver.ts'
 import { freshDisk } from './disk.ts'
 import { Fate } from './fate.ts'
-import type { Kind, Rates } from './faults.ts'
+import type { Kind, Rates, Strike } from './faults.ts'
 import { drawCoordinatorFaults, drawProcessFaults, drawWeather, Faults } from './faults.ts'
 import { Hosts } from './hosts.ts'
 import { Liveness } from './liveness.ts'
@@ -23,6 +24,7 @@ import type { Point } from './sometimes.ts'
 import { Sometimes } from './sometimes.ts'
 import { Usage } from './slot-table.ts'
 import { Wires } from './wires.ts'
+import type { Node } from './world.ts'
 import { pick, World } from './world.ts'
 
 /** What a world is made of; drawn from its seed, and made smaller by the shrinker. */
@@ -61,6 +63,19 @@ export interface Plan {
   readonly silent: boolean
   /** Numbers of faults that are left out. */
   readonly skip: readonly number[]
+  /** A scenario: exactly these faults at exactly these calls, and what is in it is over when its runs have ended. */
+  readonly scenario?: Scenario
+}
+
+/** Within which the runs of a scenario are started, near each other. */
+const STARTS_OVER_MS = 300
+
+export interface Scenario {
+  readonly strikes: readonly Strike[]
+  /** People do more than let waiting runs go on. */
+  readonly meddle: boolean
+  /** When the first executor is told to stop, in milliseconds; it is started again after. */
+  readonly stopAtMs: number | null
 }
 
 export interface Verdict {
@@ -72,6 +87,8 @@ export interface Verdict {
   /** How often two kinds struck at the same instant. */
   readonly together: number
   readonly drawn: number
+  /** Numbered calls of the network and of the store, while faults could strike. */
+  readonly calls: number
   readonly byKind: ReadonlyMap<Kind, number>
   readonly hash: string
   readonly events: number
@@ -172,8 +189,10 @@ export const play = async (
 }
 
 const played = async (plan: Plan, world: World): Promise<Verdict> => {
-  const faults = new Faults(world, plan, new Set(plan.skip))
-  const quiet = Object.keys(plan.rates).length === 0
+  const { scenario } = plan
+  const faults = new Faults(world, plan, new Set(plan.skip), scenario?.strikes)
+  const quiet = Object.keys(plan.rates).length === 0 && scenario === undefined
+  const meddle = scenario?.meddle ?? !quiet
   const net = new Net(world, faults)
   const clock = { offset: 0 }
   const disk = freshDisk(world.born('disk', clock).ports.time)
@@ -266,10 +285,10 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
     shadow,
     {
       runs: plan.runs,
-      overMs: plan.chaosMs * 0.7,
+      overMs: scenario ? STARTS_OVER_MS : plan.chaosMs * 0.7,
       programs: chosen.filter(({ name }) => plan.workflows.includes(name)),
-      meddle: !quiet,
-      keen: plan.keen && !quiet,
+      meddle,
+      keen: plan.keen && meddle,
     },
     surprise,
     (verb, code) => sometimes.refused(verb, code),
@@ -306,7 +325,25 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
     lurker?.start()
     fate.start()
   })
-  await world.play(plan.chaosMs)
+  if (scenario) {
+    const caller = (node: Node): Driver | undefined =>
+      hosts.living.find((driver) => driver.node === node)
+    net.kill = (node) => {
+      const driver = caller(node)
+      if (driver) hosts.end(driver, 400)
+      return driver !== undefined
+    }
+    const [first] = hosts.all
+    const { stopAtMs } = scenario
+    if (first && stopAtMs !== null) world.at(stopAtMs, null, () => hosts.stop(first, 1_500, 300))
+  }
+  const isOver = (): boolean =>
+    scenario !== undefined &&
+    people.asked >= plan.runs &&
+    people.answered === people.asked &&
+    shadow.active.size === 0
+  await world.play(plan.chaosMs, isOver)
+  const { calls } = faults
   const chaosOver = world.violation === null
   if (chaosOver) {
     people.leave()
@@ -355,6 +392,7 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
     soft: faults.soft,
     together: faults.together,
     drawn: faults.drawn,
+    calls,
     byKind: faults.byKind,
     hash: world.hash,
     events: world.events,

@@ -1,6 +1,7 @@
 // Players in processes of their own, and the hunt for planted bugs with one.
 import type { ChildProcess } from 'node:child_process'
 import { fork } from 'node:child_process'
+import type { Asked, Struck } from '../crash-points.ts'
 import type { Player, Tally } from '../run.ts'
 import { run } from '../run.ts'
 import type { Bug } from './bugs.ts'
@@ -8,6 +9,8 @@ import { buildWith } from './build.ts'
 
 export interface Away {
   readonly play: Player
+  /** Plays one scenario of the crash points with each of these. */
+  readonly strike: (asked: Asked) => Promise<Struck>
   stop(): void
 }
 
@@ -15,19 +18,20 @@ export interface Away {
 export const startPlayer = async (bug: Bug | null): Promise<Away> => {
   const child = fork(await buildWith(bug), { execArgv: [] })
   return {
-    play: (seed, chunk) => asked(child, { seed, chunk }),
+    play: (seed, chunk) => asked<Tally>(child, { seed, chunk }),
+    strike: (what) => asked<Struck>(child, what),
     stop: () => void child.kill(),
   }
 }
 
-const asked = (child: ChildProcess, what: object): Promise<Tally> =>
+const asked = <T>(child: ChildProcess, what: object): Promise<T> =>
   new Promise((resolve, reject) => {
     const over = (code: number | null): void =>
-      reject(new Error(`the player of ${JSON.stringify(what)} ended with ${code}`))
+      reject(new Error(`the player of ${JSON.stringify(what).slice(0, 200)} ended with ${code}`))
     child.once('exit', over)
     child.once('message', (answer) => {
       child.off('exit', over)
-      resolve(answer as Tally)
+      resolve(answer as T)
     })
     child.send(what)
   })
