@@ -43,7 +43,7 @@ export const callWorkflow = async (
     prepared: work.prepared,
     generation,
     stepRetry: workflow.options.stepRetry ?? {},
-    payloadMax: limits.payloadMax,
+    payloadMaxBytes: limits.payloadMaxBytes,
     limitGraceMs: limits.limitGraceMs,
     ...(aroundStep ? { around: aroundStep } : {}),
   })
@@ -62,7 +62,7 @@ export const callWorkflow = async (
   const typed = workflow.options.output
     ? await checkedFor(driver, workflow.options.output, value, what, 'invalid_output')
     : value
-  return { kind: 'value', output: payloadOf(codec, typed, limits.payloadMax, what) }
+  return { kind: 'value', output: payloadOf(codec, typed, limits.payloadMaxBytes, what) }
 }
 
 /** Whether the context is what was captured; where it is not, the attempt ends `stale` and what came of it is no result. */

@@ -84,7 +84,7 @@ describe('RUN-31 limits of the journal', () => {
       code: 'payload_too_large',
       message: expect.stringContaining('continueAs') as string,
     })
-    const small = { ...defaults, journalMax: 10 }
+    const small = { ...defaults, journalMaxBytes: 10 }
     expect(
       applied({ entries: [entry(1, 'a', { output: '"1234567"' })] }, {}, small).run.journalBytes,
     ).toBe(9)

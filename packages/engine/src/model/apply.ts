@@ -162,10 +162,10 @@ export const applyWrite = (
       sum + Buffer.byteLength(entry.output ?? '') + Buffer.byteLength(entry.error ?? ''),
     run.journalBytes,
   )
-  if (run.entries + entries.length > settings.entriesMax || bytes > settings.journalMax)
+  if (run.entries + entries.length > settings.entriesMax || bytes > settings.journalMaxBytes)
     return refuse(
       'payload_too_large',
-      `the journal would have ${run.entries + entries.length} entries and ${bytes} bytes; the limits are ${settings.entriesMax} and ${settings.journalMax}. Use continueAs`,
+      `the journal would have ${run.entries + entries.length} entries and ${bytes} bytes; the limits are ${settings.entriesMax} and ${settings.journalMaxBytes}. Use continueAs`,
       { run: run.id },
     )
 

@@ -1,4 +1,5 @@
-// Every number that the engine decides by, with its default. Durations are milliseconds, sizes bytes.
+// Every number that the engine decides by, with its default. A name ends in its unit: `Ms`, `Bytes` or `Chars`; what has
+// none is counted.
 export interface Settings {
   /** How long a session may drive what it holds after its last renewal. */
   readonly leaseMs: number
@@ -20,24 +21,26 @@ export interface Settings {
   readonly handBacksMax: number
   /** Delay after the second hand-back in a row; doubles with each one more, up to `handBackDelayMaxMs`. */
   readonly handBackDelayMs: number
+  /** The longest delay after a hand-back. */
   readonly handBackDelayMaxMs: number
   /** How deep runs may be nested as children of children; a run without a parent is at depth 0. */
   readonly depthMax: number
   /** Children that one run may start in all. */
   readonly childrenMax: number
   /** Bytes of one payload as JSON text: an input, a result, a signal, a decision. */
-  readonly payloadMax: number
+  readonly payloadMaxBytes: number
   /** Bytes of all outcomes in one run's journal. */
-  readonly journalMax: number
+  readonly journalMaxBytes: number
   /** Entries of one run's journal. */
   readonly entriesMax: number
   /** Bytes of journal that come with a claim; what is longer is fetched by pages. */
-  readonly claimJournalMax: number
+  readonly claimJournalMaxBytes: number
   /** Characters of what one attempt writes that are kept: half of its beginning, half of its end. */
-  readonly logMax: number
-  /** Unread signals of one run, and their bytes together. */
+  readonly logMaxChars: number
+  /** Unread signals of one run. */
   readonly signalsMax: number
-  readonly signalBytesMax: number
+  /** Bytes of all unread signals of one run together. */
+  readonly signalsMaxBytes: number
   /** Failures by its own content after which an order is set aside. */
   readonly orderFailuresMax: number
   /** Runs that one owner may have at once, where no operator has set another value. */
@@ -60,6 +63,7 @@ export interface Settings {
   readonly deliveryRefusalsMax: number
   /** Delay after the first refusal; doubles with each one more, up to `deliveryBackoffMaxMs`. */
   readonly deliveryBackoffMs: number
+  /** The longest delay after a refusal. */
   readonly deliveryBackoffMaxMs: number
   /** Age of the oldest open delivery from which its sink counts as late. */
   readonly deliveryLateMs: number
@@ -67,12 +71,12 @@ export interface Settings {
   readonly deliveryDrainMs: number
   /** How long no server may have a sink before it counts as removed. */
   readonly sinkGoneMs: number
-  /** How late a schedule’s tick may be fired before it counts as missed. */
+  /** How late a schedule's tick may be fired before it counts as missed. */
   readonly missedAfterMs: number
   /** How long a delivery that arrived is known, so that it is taken once. */
   readonly arrivalsMs: number
-  /** Bytes of one delivery’s body. */
-  readonly hookBodyMax: number
+  /** Bytes of one delivery's body. */
+  readonly hookBodyMaxBytes: number
 }
 
 /** The settings where nobody says otherwise. */
@@ -90,13 +94,13 @@ export const defaults: Settings = {
   handBackDelayMaxMs: 300_000,
   depthMax: 20,
   childrenMax: 1_000,
-  payloadMax: 1024 ** 2,
-  journalMax: 50 * 1024 ** 2,
+  payloadMaxBytes: 1024 ** 2,
+  journalMaxBytes: 50 * 1024 ** 2,
   entriesMax: 10_000,
-  claimJournalMax: 4 * 1024 ** 2,
-  logMax: 1024 ** 2,
+  claimJournalMaxBytes: 4 * 1024 ** 2,
+  logMaxChars: 1024 ** 2,
   signalsMax: 1_000,
-  signalBytesMax: 8 * 1024 ** 2,
+  signalsMaxBytes: 8 * 1024 ** 2,
   orderFailuresMax: 10,
   ownerLimit: 10,
   approvalMs: 86_400_000,
@@ -114,7 +118,7 @@ export const defaults: Settings = {
   sinkGoneMs: 3_600_000,
   missedAfterMs: 60_000,
   arrivalsMs: 3 * 86_400_000,
-  hookBodyMax: 5 * 1024 ** 2,
+  hookBodyMaxBytes: 5 * 1024 ** 2,
 }
 
 const PERIODS = [

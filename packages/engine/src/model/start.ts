@@ -362,11 +362,11 @@ const commandFault = (command: StartCommand, settings: Settings) => {
         },
       )
   const bytes = command.input === null ? 0 : Buffer.byteLength(command.input)
-  if (bytes > settings.payloadMax)
+  if (bytes > settings.payloadMaxBytes)
     return refuse(
       'payload_too_large',
-      `the input has ${bytes} bytes; the limit is ${settings.payloadMax}. Store it elsewhere and pass a reference`,
-      { bytes, limit: settings.payloadMax },
+      `the input has ${bytes} bytes; the limit is ${settings.payloadMaxBytes}. Store it elsewhere and pass a reference`,
+      { bytes, limit: settings.payloadMaxBytes },
     )
   return undefined
 }

@@ -204,9 +204,9 @@ export interface RegisterOk {
   /** Embedded sessions live inside the owner of the file and are not renewed. */
   readonly embedded: boolean
   readonly limits: {
-    readonly payloadMax: number
+    readonly payloadMaxBytes: number
     readonly entriesMax: number
-    readonly journalMax: number
+    readonly journalMaxBytes: number
     readonly limitGraceMs: number
     readonly childrenMax: number
   }

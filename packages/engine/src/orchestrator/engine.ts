@@ -312,7 +312,7 @@ export const openEngine = async ({
     start: (item) => starts.add(item),
     startMany: (items) => startBatch(items),
     async write(session, item) {
-      const fault = payloadFault(item, settings.payloadMax)
+      const fault = payloadFault(item, settings.payloadMaxBytes)
       const answer = fault ?? (await writes.add({ session, write: item }))
       meters.wrote(item, answer)
       return answer

@@ -209,9 +209,9 @@ export const executorPort = (engine: Engine, options: PortOptions): OfferingPort
         renewMs: settings.renewMs,
         embedded: options.embedded,
         limits: {
-          payloadMax: settings.payloadMax,
+          payloadMaxBytes: settings.payloadMaxBytes,
           entriesMax: settings.entriesMax,
-          journalMax: settings.journalMax,
+          journalMaxBytes: settings.journalMaxBytes,
           limitGraceMs: settings.limitGraceMs,
           childrenMax: settings.childrenMax,
         },

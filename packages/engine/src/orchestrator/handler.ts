@@ -140,7 +140,10 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
       ? refuse('draining', 'this server is shutting down; try another one, or again in a moment')
       : null)
 
-  const receiving: Share = { most: Math.max(DELIVERIES_MAX, 4 * settings.hookBodyMax), held: 0 }
+  const receiving: Share = {
+    most: Math.max(DELIVERIES_MAX, 4 * settings.hookBodyMaxBytes),
+    held: 0,
+  }
   /** Each shard makes tokens for attempts of its own runs. */
   const proven = (token: string): AttemptGrant | null => {
     for (const each of engines) {
@@ -152,12 +155,12 @@ export const makeHandler = (engine: Engine, options: HandlerOptions = {}): Handl
 
   const readAs = async (route: Route, request: Request) => {
     if (route.raw === true) {
-      const read = await readBytes(request, settings.hookBodyMax, receiving)
+      const read = await readBytes(request, settings.hookBodyMaxBytes, receiving)
       return read.ok ? { ...read, text: '', value: {} } : read
     }
     const read = await readBody(
       request,
-      route.size === 'bulk' ? BULK_MAX : Math.ceil(settings.payloadMax * 1.2) + ENVELOPE,
+      route.size === 'bulk' ? BULK_MAX : Math.ceil(settings.payloadMaxBytes * 1.2) + ENVELOPE,
     )
     return read.ok ? { ...read, bytes: NONE } : read
   }

@@ -9,7 +9,7 @@ export const keepLines = async (
   session: string,
   parts: readonly LogPart[],
 ): Promise<LogAnswer> => {
-  const most = engine.settings.logMax
+  const most = engine.settings.logMaxChars
   const runs = await engine.store.run((tx) => keepLogs(tx, { session, parts, most }))
   for (const run of new Set(runs)) engine.hub.logged(run)
   return { ok: true, kept: runs.length }

@@ -52,7 +52,7 @@ export function* adopt(
       })),
     ),
     heldUnderClaim(session, CLAIM),
-    stepsOfClaim(session, CLAIM, settings.claimJournalMax),
+    stepsOfClaim(session, CLAIM, settings.claimJournalMaxBytes),
     waitsOfClaim(session, CLAIM),
     sessionById(session),
   )

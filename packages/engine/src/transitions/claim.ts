@@ -88,7 +88,7 @@ export function* claim(
   if (repeated) {
     const [rows, steps, waits] = yield* finish(
       heldUnderClaim(command.session, command.claim),
-      stepsOfClaim(command.session, command.claim, settings.claimJournalMax),
+      stepsOfClaim(command.session, command.claim, settings.claimJournalMaxBytes),
       waitsOfClaim(command.session, command.claim),
     )
     return {
@@ -153,7 +153,7 @@ function* claimAnd(
 ): Steps<[StepRow[], Parameters<typeof waitOf>[0][], ...ClaimRow[][]]> {
   const results = yield* finish(
     ...perLane,
-    stepsOfClaim(command.session, command.claim, settings.claimJournalMax),
+    stepsOfClaim(command.session, command.claim, settings.claimJournalMaxBytes),
     waitsOfClaim(command.session, command.claim),
   )
   const claimed = results.slice(0, perLane.length) as ClaimRow[][]

@@ -56,11 +56,11 @@ export function* decide(
   if (!row || !asked) return { answer: unknown, follow }
   const run = runOf(row)
   const bytes = Buffer.byteLength(command.payload ?? '') + Buffer.byteLength(command.reason ?? '')
-  if (bytes > settings.payloadMax)
+  if (bytes > settings.payloadMaxBytes)
     return {
       answer: refuse(
         'payload_too_large',
-        `the decision has ${bytes} bytes; the limit is ${settings.payloadMax}`,
+        `the decision has ${bytes} bytes; the limit is ${settings.payloadMaxBytes}`,
         { bytes },
       ),
       follow,

@@ -74,20 +74,20 @@ export function* signal(
   if (fault) return { answer: fault, follow }
   const bytes = Buffer.byteLength(command.payload ?? '')
   const sums = totals ?? { seq: 0, unread: 0, bytes: 0 }
-  if (bytes > settings.payloadMax)
+  if (bytes > settings.payloadMaxBytes)
     return {
       answer: refuse(
         'payload_too_large',
-        `the signal has ${bytes} bytes; the limit is ${settings.payloadMax}`,
-        { bytes, limit: settings.payloadMax },
+        `the signal has ${bytes} bytes; the limit is ${settings.payloadMaxBytes}`,
+        { bytes, limit: settings.payloadMaxBytes },
       ),
       follow,
     }
-  if (sums.unread >= settings.signalsMax || sums.bytes + bytes > settings.signalBytesMax)
+  if (sums.unread >= settings.signalsMax || sums.bytes + bytes > settings.signalsMaxBytes)
     return {
       answer: refuse(
         'signals_full',
-        `${run.id} has ${sums.unread} unread signals of ${sums.bytes} bytes; the limits are ${settings.signalsMax} and ${settings.signalBytesMax}`,
+        `${run.id} has ${sums.unread} unread signals of ${sums.bytes} bytes; the limits are ${settings.signalsMax} and ${settings.signalsMaxBytes}`,
         { run: run.id, unread: sums.unread },
       ),
       follow,

@@ -33,7 +33,7 @@ export interface PlainlyWritten {
 export function* writePlain(
   tx: Tx,
   items: readonly Item[],
-  { settings: { entriesMax, journalMax } }: PlanContext,
+  { settings: { entriesMax, journalMaxBytes: journalMax } }: PlanContext,
   last: boolean,
 ): Steps<PlainlyWritten> {
   const ends = items.filter(isEnd)

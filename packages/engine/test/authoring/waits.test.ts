@@ -168,7 +168,7 @@ describe('waits, from the author’s seat', () => {
 
   it('RUN-30 a run that asks for no signal keeps a bounded number of them, and an ended one takes none', async () => {
     const w = workflow('w', (ctx) => ctx.sleep('nap', '1h'))
-    t = await testEngine({ workflows: [w], settings: { signalsMax: 5, signalBytesMax: 100 } })
+    t = await testEngine({ workflows: [w], settings: { signalsMax: 5, signalsMaxBytes: 100 } })
     const run = await t.start(w, null)
     await t.settle()
     for (let i = 0; i < 5; i++) await t.signal(run, 's', i)

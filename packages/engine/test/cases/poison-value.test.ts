@@ -278,7 +278,7 @@ describe('values that are too large', () => {
     [1.1, false],
   ])('B112 a result of %d of the limit is %s', async (share, fits) => {
     const w = workflow('w', (ctx) => ctx.step('s', () => sized(Math.round(share * LIMIT))))
-    t = await testEngine({ workflows: [w], settings: { journalMax: 10 * LIMIT } })
+    t = await testEngine({ workflows: [w], settings: { journalMaxBytes: 10 * LIMIT } })
     const run = await t.start(w, null)
     const view = await t.until(run, fits ? 'succeeded' : 'failed')
     if (fits) expect(Buffer.byteLength(JSON.stringify(view.output))).toBe(Math.round(share * LIMIT))

@@ -422,9 +422,9 @@ describe('loops that go on for days', () => {
           renewMs: 10_000,
           embedded: true,
           limits: {
-            payloadMax: 1e6,
+            payloadMaxBytes: 1e6,
             entriesMax: 1e4,
-            journalMax: 5e7,
+            journalMaxBytes: 5e7,
             limitGraceMs: 1e4,
             childrenMax: 1e3,
           },

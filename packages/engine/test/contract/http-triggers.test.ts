@@ -340,7 +340,7 @@ test('RAIL-15 a token: in a header of its own or as Bearer; the delivery by a he
 })
 
 test('RAIL-15 hostile bodies of a known sender are refused with a sentence, or kept as the data that they are', async () => {
-  const t = await world({ hookBodyMax: 10_000 })
+  const t = await world({ hookBodyMaxBytes: 10_000 })
   await t.client.setTrigger('any', {
     kind: 'token',
     secrets: ['token'],

@@ -623,7 +623,7 @@ test('OPS-01 a HEAD of a stream has its head alone: no source is asked and no ti
 })
 
 test('OPS-01 the limit of a body is said in whole bytes', async () => {
-  const test = await openTestEngine(testPorts().ports, { settings: { payloadMax: 1_048_577 } })
+  const test = await openTestEngine(testPorts().ports, { settings: { payloadMaxBytes: 1_048_577 } })
   opened.push(test)
   const { status, body } = await send(
     makeHandler(test.engine),

@@ -53,7 +53,7 @@ describe('RUN-05 claim', () => {
 
   it('RUN-05 pages a journal that is too long for one claim', async () => {
     await t.close()
-    t = await openStore({ settings: { claimJournalMax: 1_000 } })
+    t = await openStore({ settings: { claimJournalMaxBytes: 1_000 } })
     const a = await t.session()
     await t.start('w')
     const first = only(await a.claim())

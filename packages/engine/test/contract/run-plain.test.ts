@@ -14,7 +14,7 @@ import { definition, entry, openStore } from '../support/store.ts'
 
 let t: TestStore
 beforeEach(async () => {
-  t = await openStore({ settings: { entriesMax: 5, journalMax: 200 } })
+  t = await openStore({ settings: { entriesMax: 5, journalMaxBytes: 200 } })
 })
 afterEach(() => t.close())
 

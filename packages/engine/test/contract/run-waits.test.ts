@@ -255,7 +255,7 @@ describe('RUN-30 signals', () => {
 
   it('RUN-30 at most so many, and so many bytes, unread a run; read ones make room', async () => {
     await t.close()
-    t = await openStore({ settings: { signalsMax: 3, signalBytesMax: 20 } })
+    t = await openStore({ settings: { signalsMax: 3, signalsMaxBytes: 20 } })
     a = await t.session({ embedded: true })
     const run = await started()
     expect(await send(run.run, 'big', 'x'.repeat(19))).toMatchObject({ code: 'signals_full' })
@@ -554,7 +554,7 @@ describe('RUN-31 values in the store', () => {
 
   it('RUN-31 S9 a payload over the limit is refused whoever sends it, and its run goes on', async () => {
     await t.close()
-    t = await openStore({ settings: { payloadMax: 20 } })
+    t = await openStore({ settings: { payloadMaxBytes: 20 } })
     a = await t.session()
     const fits = JSON.stringify('ä'.repeat(9))
     const over = JSON.stringify('ä'.repeat(10))
@@ -602,7 +602,7 @@ describe('RUN-31 values in the store', () => {
 
   it('RUN-31 the journal’s limits are settings, refused clearly', async () => {
     await t.close()
-    t = await openStore({ settings: { entriesMax: 2, journalMax: 100 } })
+    t = await openStore({ settings: { entriesMax: 2, journalMaxBytes: 100 } })
     a = await t.session({ embedded: true })
     const run = await started()
     expect(

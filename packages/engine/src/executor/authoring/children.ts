@@ -84,7 +84,7 @@ const childOf = async <I, O>(
     // beside its parent, also where there are several databases
     id: besideOf(scope.env.driver.claimed.run, scope.env.ports.ids.next('run')),
     workflow: workflow.name,
-    input: payloadOf(codecOf(workflow.options.codec), typed, scope.env.payloadMax, what),
+    input: payloadOf(codecOf(workflow.options.codec), typed, scope.env.payloadMaxBytes, what),
     ...(options.owner === undefined ? {} : { owner: options.owner }),
     ...(options.queue === undefined ? {} : { queue: options.queue }),
     ...(options.labels === undefined ? {} : { labels: options.labels }),

@@ -30,6 +30,6 @@ export interface VerbsEnvironment {
   readonly prepared: unknown
   readonly generation: number
   readonly stepRetry: RetryPolicy
-  readonly payloadMax: number
+  readonly payloadMaxBytes: number
   readonly limitGraceMs: number
 }

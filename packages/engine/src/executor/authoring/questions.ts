@@ -61,7 +61,7 @@ export const askPeople = async <T>(
   const data = payloadOf(
     plainCodec,
     options.data,
-    scope.env.payloadMax,
+    scope.env.payloadMaxBytes,
     `the data of the approval ${name}`,
   )
   const key = scope.keyFor(name, 'approval')

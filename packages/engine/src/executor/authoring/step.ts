@@ -111,7 +111,7 @@ const attempt = async <O>(step: StepRun<O>, tryNumber: number): Promise<void> =>
     const typed = options.output
       ? await checked(options.output, value, what, 'invalid_output')
       : value
-    result = { output: payloadOf(env.codec, typed, env.payloadMax, what) }
+    result = { output: payloadOf(env.codec, typed, env.payloadMaxBytes, what) }
   } catch (thrown) {
     result = { thrown }
   }
@@ -240,7 +240,7 @@ const argumentOf = <O>(
     if (!trying.over)
       env.driver.append(
         mustName(stream, 'the name of the stream'),
-        payloadOf(env.codec, value, env.payloadMax, `the item of the stream ${stream}`),
+        payloadOf(env.codec, value, env.payloadMaxBytes, `the item of the stream ${stream}`),
       )
   },
 })

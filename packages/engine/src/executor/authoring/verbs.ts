@@ -123,14 +123,19 @@ class RunContext implements Context {
     const text = payloadOf(
       this.#scope.env.codec,
       input,
-      this.#scope.env.payloadMax,
+      this.#scope.env.payloadMaxBytes,
       'the input of continueAs',
     )
     return Promise.resolve(new Continuation(text) as never)
   }
 
   setState(value: unknown): void {
-    const text = payloadOf(plainCodec, value, this.#scope.env.payloadMax, 'the state of the run')
+    const text = payloadOf(
+      plainCodec,
+      value,
+      this.#scope.env.payloadMaxBytes,
+      'the state of the run',
+    )
     this.#scope.env.driver.setState(text)
   }
 

@@ -114,7 +114,7 @@ const made = async (core: Core, of: Session, work: Work, aborting: Abort): Promi
       const prepared = payloadOf(
         codecOf(options.codec),
         work.prepared,
-        of.answer.limits.payloadMax,
+        of.answer.limits.payloadMaxBytes,
         `what the preparation of ${workflow.name} returns`,
       )
       await scratch.note(label, { workflow: workflow.name, version: workflow.version, prepared })
