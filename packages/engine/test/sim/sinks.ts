@@ -149,8 +149,15 @@ export class Sinks {
     const certain = !this.#options.jumped() && !known.freed
     if (certain && (row?.state !== 'sending' || row.holder !== holder))
       world.violate('RAIL-02', `${id} is sent by ${holder}; it is ${row?.state} by ${row?.holder}`)
-    // what was dead held up nobody, until somebody had it tried anew
     const claimedAt = this.#claimedAt.get(id) ?? 0
+    const { deliveryLeaseMs: leaseMs, deliveryTimeoutMs: timeoutMs } = this.#options.settings
+    // by true time, whatever the store's clock does: who claims begins to count before the store does
+    if (world.now + timeoutMs > claimedAt + leaseMs)
+      world.violate(
+        'RAIL-02',
+        `${id} is sent ${world.now - claimedAt} ms after it was claimed: its answer may come when the claim has lapsed`,
+      )
+    // what was dead held up nobody, until somebody had it tried anew
     const earlier = (this.#earlier.all(id) as string[]).find(
       (each) => (this.#revivedAt.get(each) ?? -1) < claimedAt,
     )
@@ -160,7 +167,6 @@ export class Sinks {
       known.taken += 1
       return { ok: true, note: 'taken' }
     }
-    const { deliveryTimeoutMs: timeoutMs } = this.#options.settings
     const luck = this.#well ? 1 : this.#random.next()
     const latency = 1 + pick(this.#random, luck < 0.9 ? timeoutMs - 50 : 20)
     const [from, until] = this.#outages.get(sink) ?? [0, 0]
