@@ -48,8 +48,9 @@ export const call = async <N extends RouteName>(
   what.signal?.addEventListener('abort', abort, { once: true })
   if (what.signal?.aborted === true) abort()
   try {
+    const request = requestOf(peer, name, what, over.signal)
     const { response, text } = await reached(peer, name, async () => {
-      const response = await peer.fetch(...requestOf(peer, name, what, over.signal))
+      const response = await peer.fetch(...request)
       return { response, text: await response.text() }
     })
     return answerOf(response, text, name) as AnswerOf<Routes[N]>
@@ -66,9 +67,8 @@ export const open = async (
   what: Call,
   signal: AbortSignal,
 ): Promise<ReadableStream<Uint8Array>> => {
-  const response = await reached(peer, name, () =>
-    peer.fetch(...requestOf(peer, name, what, signal)),
-  )
+  const request = requestOf(peer, name, what, signal)
+  const response = await reached(peer, name, () => peer.fetch(...request))
   if (response.ok && response.body !== null) return response.body as ReadableStream<Uint8Array>
   throw errorOfResponse(response, await reached(peer, name, () => response.text()), name)
 }

@@ -1,9 +1,13 @@
 // The client for people's programs: starts runs and waits for them, from any process. Ids are minted before the first try,
 // so a call whose answer was lost is repeated and done once.
+import { LeaseholdError } from '../kernel/errors.ts'
 import type { Growth } from '../kernel/growing-delay.ts'
 import { growingDelayMs } from '../kernel/growing-delay.ts'
 import type { Ids } from '../kernel/ids.ts'
 import { mintIds } from '../kernel/ids.ts'
+import { AROUND, encode } from '../kernel/json.ts'
+import type { MembersOf } from '../kernel/known-members.ts'
+import { mustKnowMembers } from '../kernel/known-members.ts'
 import type { Random } from '../kernel/random.ts'
 import { jittered, systemRandom } from '../kernel/random.ts'
 import type { Time } from '../kernel/time.ts'
@@ -13,7 +17,7 @@ import { sleep, systemTimers } from '../kernel/timers.ts'
 import type { AnswerOf, SentBodyOf, SentQueryOf } from '../protocol/route.ts'
 import type { RouteName, Routes } from '../protocol/routes.ts'
 import type { Call, Fetch, Peer } from './call.ts'
-import { call, isPassing } from './call.ts'
+import { call, isPassing, JsonText } from './call.ts'
 import { follow } from './follow.ts'
 import { peerOf } from './peer.ts'
 
@@ -255,6 +259,16 @@ export interface Client {
   call<N extends RouteName>(name: N, what?: Call): Promise<AnswerOf<Routes[N]>>
 }
 
+const CONNECT_OPTIONS: MembersOf<ConnectOptions> = {
+  url: true,
+  token: true,
+  actor: true,
+  fetch: true,
+  timers: true,
+  random: true,
+  time: true,
+  retryForMs: true,
+}
 const RETRY: Growth = { firstMs: 100, maxMs: 5_000 }
 const RETRY_FOR_MS = 30_000
 const LONG_POLL_MS = 30_000
@@ -262,12 +276,29 @@ const POLL_SLACK_MS = 15_000
 const BULK_PART = 1_000
 const AUDIT_SHOWN = 10
 
+/** Throws `not_serializable` with the path of what JSON cannot carry, before anything is sent. */
+const textOf = (body: unknown): JsonText =>
+  body instanceof JsonText
+    ? body
+    : new JsonText(encode(body, Number.POSITIVE_INFINITY, AROUND) ?? 'null')
+
+/** An item that cannot be sent is a fault of its own alone. */
+const textOrRefusal = (item: unknown): JsonText | BulkAnswer => {
+  try {
+    return textOf(item)
+  } catch (error) {
+    if (!(error instanceof LeaseholdError)) throw error
+    return { ok: false, code: error.code, message: error.message, detail: error.detail }
+  }
+}
+
 /** A run that is continued is not over: its stream goes on with the run that continues it. */
 const isOver = ({ endedAt, reason }: RunSummary): boolean =>
   endedAt !== null && reason !== 'continued'
 
 /** A client of one server. It opens nothing until it is called, and there is nothing to close. */
 export const connect = (options: ConnectOptions): Client => {
+  mustKnowMembers(options, CONNECT_OPTIONS, 'connect')
   const {
     timers = systemTimers,
     random = systemRandom,
@@ -296,8 +327,10 @@ export const connect = (options: ConnectOptions): Client => {
       }
     }
   }
-  const ask = <N extends RouteName>(name: N, what: Call = {}) =>
-    repeat(() => call(peer, name, what), what.signal)
+  const ask = async <N extends RouteName>(name: N, given: Call = {}) => {
+    const what = given.body === undefined ? given : { ...given, body: textOf(given.body) }
+    return repeat(() => call(peer, name, what), what.signal)
+  }
   /** A command with its key, minted once for all its tries. */
   const tell = <N extends RouteName>(name: N, what: Call) =>
     ask(name, { ...what, key: ids.next('cmd') })
@@ -335,12 +368,18 @@ export const connect = (options: ConnectOptions): Client => {
         id: item.id ?? ids.next('run'),
         workflow: nameOf(workflow),
       }))
-      const answers: BulkAnswer[] = []
-      for (let i = 0; i < all.length; i += BULK_PART) {
-        const part = await ask('startRuns', { body: { items: all.slice(i, i + BULK_PART) } })
-        answers.push(...part.answers)
+      const texts = all.map(textOrRefusal)
+      const fit = texts.filter((text) => text instanceof JsonText)
+      const answered: BulkAnswer[] = []
+      for (let i = 0; i < fit.length; i += BULK_PART) {
+        const part = fit.slice(i, i + BULK_PART).map(({ text }) => text)
+        const body = new JsonText(`{"items":[${part.join(',')}]}`)
+        answered.push(...(await ask('startRuns', { body })).answers)
       }
-      return answers
+      let next = 0
+      return texts.map((text) =>
+        text instanceof JsonText ? (answered[next++] as BulkAnswer) : text,
+      )
     },
 
     get: (run) => ask('getRun', of(run)),

@@ -10,6 +10,9 @@ import { systemProcesses } from '../executor/processes/system-processes.ts'
 import type { AnyWorkflow } from '../executor/authoring/context.ts'
 import type { Log } from '../kernel/log.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
+import { shown } from '../kernel/json.ts'
+import type { MembersOf } from '../kernel/known-members.ts'
+import { mustKnowMembers } from '../kernel/known-members.ts'
 import { noLog } from '../kernel/log.ts'
 import type { Ports } from '../kernel/ports.ts'
 import { systemPorts } from '../kernel/ports.ts'
@@ -59,6 +62,52 @@ export interface EmbeddedEngine extends Client {
 export interface Embedded extends EmbeddedEngine {
   /** Starts, signals or cancels inside a transaction of the caller's own; `work` must be synchronous. */
   transaction<T>(work: (tx: TransactionVerbs) => T): T
+}
+
+const COMMON: MembersOf<EngineOptions> = {
+  workflows: true,
+  slots: true,
+  labels: true,
+  settings: true,
+  module: true,
+  secrets: true,
+  log: true,
+}
+const ON_FILE: MembersOf<EmbeddedOptions> = { file: true, ...COMMON }
+const ON_DATABASE: MembersOf<EmbeddedOnDatabase> = {
+  database: true,
+  listen: true,
+  connections: true,
+  migrationLockMs: true,
+  schema: true,
+  ...COMMON,
+}
+
+/**
+ * Where the engine is to store. It is named, never guessed: a PostgreSQL driver without an address takes whatever database
+ * the environment names. Throws `invalid_config`.
+ */
+export const placeOf = (options: unknown): 'file' | 'database' => {
+  mustKnowMembers(options, { ...ON_FILE, ...ON_DATABASE }, 'embedded')
+  const { file, database } = options as Readonly<Record<string, unknown>>
+  if ((file === undefined) === (database === undefined))
+    throw new LeaseholdError(
+      'invalid_config',
+      `embedded was given ${file === undefined ? 'neither `file` nor `database`' : 'both `file` and `database`'}; expected one: the path of a SQLite file, or a URL as in postgres://user@host/name`,
+    )
+  const place = file === undefined ? 'database' : 'file'
+  mustKnowMembers(
+    options,
+    place === 'file' ? { ...ON_FILE, database: true } : { ...ON_DATABASE, file: true },
+    `embedded with a ${place}`,
+  )
+  const address = place === 'file' ? file : database
+  if (typeof address !== 'string' || address === '')
+    throw new LeaseholdError(
+      'invalid_config',
+      `\`${place}\` of embedded is ${shown(address)}; expected ${place === 'file' ? 'the path of a SQLite file' : 'a URL as in postgres://user@host/name'}`,
+    )
+  return place
 }
 
 export const openEmbedded = async (options: EmbeddedOptions): Promise<Embedded> => {

@@ -14,8 +14,10 @@ export function embedded(options: EmbeddedOnDatabase): Promise<EmbeddedEngine>
 export async function embedded(
   options: EmbeddedOptions | EmbeddedOnDatabase,
 ): Promise<EmbeddedEngine> {
-  const { openEmbedded, openOnDatabase } = await import('../embedded/engine.ts')
-  return 'file' in options ? openEmbedded(options) : openOnDatabase(options)
+  const { openEmbedded, openOnDatabase, placeOf } = await import('../embedded/engine.ts')
+  return placeOf(options) === 'file'
+    ? openEmbedded(options as EmbeddedOptions)
+    : openOnDatabase(options as EmbeddedOnDatabase)
 }
 
 export type {

@@ -336,7 +336,7 @@ const table = {
     kind: 'failure',
     status: 422,
     what: 'A value cannot be carried as JSON.',
-    todo: 'Return plain JSON values; the message names the path.',
+    todo: 'Use plain JSON values; the message names the path.',
   },
   duplicate_name: {
     kind: 'failure',

@@ -3,6 +3,8 @@
 import { LeaseholdError } from './errors.ts'
 
 export const DEPTH_MAX = 500
+/** What may stand around a value where it is sent or kept: a request, the outcome of a wait, the causes of an error. */
+export const AROUND = 20
 
 /** Bytes that the rest of a value may still take. */
 interface Room {
@@ -11,19 +13,24 @@ interface Room {
 }
 
 /** A plain, detached copy of `value`; throws `not_serializable` naming the path of what JSON cannot carry. */
-export const plain = (value: unknown, most = Number.POSITIVE_INFINITY): unknown =>
-  copy(value, '$', 0, [], { most, left: most })
+export const plain = (value: unknown, most = Number.POSITIVE_INFINITY, around = 0): unknown =>
+  copy(value, '$', -around, [], { most, left: most })
 
 /**
  * JSON text of `value`; undefined (a function that returns nothing) is null text. What is sure to take more than `most`
  * bytes is refused as `payload_too_large` as soon as that is sure, so that it is neither walked nor copied to its end.
+ * `around`: how deep what stands around a value is nested, which does not count.
  */
-export const encode = (value: unknown, most = Number.POSITIVE_INFINITY): string | null => {
+export const encode = (
+  value: unknown,
+  most = Number.POSITIVE_INFINITY,
+  around = 0,
+): string | null => {
   if (value === undefined) return null
   if (typeof value === 'string') takes({ most, left: most }, value.length + 2)
   if (value === null || typeof value === 'boolean' || typeof value === 'string')
     return JSON.stringify(value)
-  return JSON.stringify(plain(value, most))
+  return JSON.stringify(plain(value, most, around))
 }
 
 const takes = (room: Room, bytes: number): void => {
@@ -108,7 +115,7 @@ const set = (target: Record<string, unknown>, key: string, value: unknown): void
 const refused = (path: string, what: string): LeaseholdError =>
   new LeaseholdError(
     'not_serializable',
-    `${shortened(path)} is ${what}, which JSON cannot carry; return plain JSON values`,
+    `${shortened(path)} is ${what}, which JSON cannot carry; use plain JSON values`,
     { path: shortened(path), what },
   )
 

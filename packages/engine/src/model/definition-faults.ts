@@ -1,7 +1,9 @@
 // What is wrong with a definition, in sentences: looked at where it is written and again where it is registered, since a
 // limit or a name that nobody can keep would leave its runs to wait for ever, or fail the transaction that starts them.
 import { shown } from '../kernel/json.ts'
-import type { Definition } from './definition.ts'
+import type { MembersOf } from '../kernel/known-members.ts'
+import { strangeMembers } from '../kernel/known-members.ts'
+import type { Definition, LimitDeclaration } from './definition.ts'
 import { isName, NAME_EXPECTED } from './definition.ts'
 import { retryFaults } from './retry.ts'
 
@@ -31,6 +33,14 @@ const nameFaults = (names: readonly (readonly [string, unknown])[]): string[] =>
     isName(name) ? [] : [`${what} is ${shown(name)}; expected ${NAME_EXPECTED}`],
   )
 
+const LIMIT: MembersOf<LimitDeclaration> = {
+  key: true,
+  value: true,
+  mode: true,
+  policy: true,
+  units: true,
+}
+
 const limitFaults = (limit: unknown, where: string): string[] => {
   if (typeof limit !== 'object' || limit === null || Array.isArray(limit))
     return [
@@ -41,6 +51,7 @@ const limitFaults = (limit: unknown, where: string): string[] => {
     units === undefined ||
     (typeof units === 'string' ? units !== '' : Number.isSafeInteger(units) && Number(units) >= 1)
   return [
+    ...strangeMembers(limit, LIMIT, where),
     ...nameFaults([[`${where}.key`, key]]),
     ...(Number.isSafeInteger(value) && Number(value) >= 0
       ? []

@@ -3,6 +3,8 @@ import type { Duration } from '../kernel/duration.ts'
 import { milliseconds } from '../kernel/duration.ts'
 import { growingDelayMs } from '../kernel/growing-delay.ts'
 import { messageOf, shown } from '../kernel/json.ts'
+import type { MembersOf } from '../kernel/known-members.ts'
+import { strangeMembers } from '../kernel/known-members.ts'
 
 /** How often and how far apart a step, or a workflow, is tried. */
 export interface RetryPolicy {
@@ -15,6 +17,8 @@ export interface RetryPolicy {
   /** The longest delay. Default 5 min. */
   readonly max?: Duration
 }
+
+const POLICY: MembersOf<RetryPolicy> = { maxAttempts: true, base: true, factor: true, max: true }
 
 /** A retry that is due later than this suspends the run if nothing else is in flight. */
 export const RETRY_IN_PLACE_MS = 2_000
@@ -37,7 +41,7 @@ export const retryFaults = (given: unknown, where: string): string[] => {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     return [`${where} is ${shown(given)}; expected a policy such as { maxAttempts: 3 }`]
   const policy: RetryPolicy = given
-  const faults: string[] = []
+  const faults = strangeMembers(given, POLICY, where)
   const tries = policy.maxAttempts
   if (tries !== undefined && (!Number.isInteger(tries) || tries < 1))
     faults.push(`${where}.maxAttempts is ${tries}; expected a whole number of 1 or more`)

@@ -1,5 +1,7 @@
 // Every number that the engine decides by, with its default. A name ends in its unit: `Ms`, `Bytes` or `Chars`; what has
 // none is counted.
+import { strangeMembers } from '../kernel/known-members.ts'
+
 export interface Settings {
   /** How long a session may drive what it holds after its last renewal. */
   readonly leaseMs: number
@@ -134,15 +136,18 @@ const PERIODS = [
 
 /** All faults of a settings object at once, as sentences; an empty list when it can be used. */
 export const settingsFaults = (settings: Settings): string[] => {
-  const faults = Object.entries(settings)
-    .filter(([, value]) => !Number.isFinite(value) || value < 0)
-    .map(([name, value]) => `${name} is ${String(value)}; expected a number of 0 or more`)
+  const faults = [
+    ...strangeMembers(settings, defaults, 'settings'),
+    ...Object.entries(settings)
+      .filter(([, value]) => !Number.isFinite(value) || value < 0)
+      .map(([name, value]) => `${name} is ${String(value)}; expected a number of 0 or more`),
+  ]
   // a period of nothing is a loop without rest, and a lease of nothing has lapsed before it was given
   for (const name of PERIODS)
     if (settings[name] === 0) faults.push(`${name} is 0; expected a duration of 1 ms or more`)
   if (settings.renewMs > settings.leaseMs / 2.5)
     faults.push(
-      `renewMs is ${settings.renewMs} for a leaseMs of ${settings.leaseMs}; expected at most ${Math.floor(settings.leaseMs / 2.5)}, ` +
+      `renewMs is ${settings.renewMs} for a leaseMs of ${settings.leaseMs}; ${twoAndAHalf(settings)}, ` +
         'so that two lost renewals do not end a living session',
     )
   if (settings.deliveryTimeoutMs > settings.deliveryLeaseMs / 2)
@@ -153,4 +158,10 @@ export const settingsFaults = (settings: Settings): string[] => {
   if (settings.deliveryRefusalsMax < 1)
     faults.push(`deliveryRefusalsMax is ${settings.deliveryRefusalsMax}; expected 1 or more`)
   return faults
+}
+
+const twoAndAHalf = ({ leaseMs, renewMs }: Settings): string => {
+  const most = Math.floor(leaseMs / 2.5)
+  const lease = `a leaseMs of ${Math.ceil(renewMs * 2.5)} or more`
+  return most >= 1 ? `expected at most ${most}, or ${lease}` : `expected ${lease}`
 }

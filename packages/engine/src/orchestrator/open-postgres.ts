@@ -70,7 +70,7 @@ export const openOnPostgres = async ({
   ...pool
 }: OpenPostgresOptions): Promise<Opened> => {
   const settings = settingsOf(given)
-  mustBeUsable(pool.schema, url, listenUrl)
+  mustBeUsable(pool.schema, url, listenUrl ?? url)
   const self = `${hostname()}:${process.pid}:${ports.ids.next('own')}`
   const { timers, random, log, time } = ports
   const store = openPostgres({
@@ -131,14 +131,15 @@ export const renewerOn = (
 /** The channel of a schema is named after it, and its name is sent where nothing can quote it. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,52}$/
 
-const mustBeUsable = (schema: string | undefined, ...urls: (string | undefined)[]): void => {
+const mustBeUsable = (schema: string | undefined, ...urls: readonly unknown[]): void => {
   if (schema !== undefined && !SCHEMA.test(schema))
     throw new LeaseholdError(
       'invalid_config',
       `the schema ${JSON.stringify(schema)} cannot be used; expected 1 to 53 small letters, digits and underscores`,
     )
   for (const url of urls)
-    if (url !== undefined && !URL.canParse(url))
+    // without an address the driver would take whatever database the environment names
+    if (typeof url !== 'string' || !URL.canParse(url))
       throw new LeaseholdError(
         'invalid_config',
         'the address of the database cannot be read; expected a URL such as postgres://user@host/database',

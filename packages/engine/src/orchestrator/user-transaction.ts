@@ -5,7 +5,10 @@ import type Database from 'better-sqlite3'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Ids } from '../kernel/ids.ts'
 import { encode } from '../kernel/json.ts'
+import type { MembersOf } from '../kernel/known-members.ts'
+import { mustKnowMembers } from '../kernel/known-members.ts'
 import { systemPorts } from '../kernel/ports.ts'
+import { mustName } from '../model/definition.ts'
 import { nothing } from '../model/follow.ts'
 import type { Shard } from '../model/shard.ts'
 import { ALONE, shardIds, shardOfId, shardOfOwner } from '../model/shard.ts'
@@ -50,6 +53,21 @@ export interface OwnTransaction {
 }
 
 const BY = 'transaction'
+const START_OPTIONS: MembersOf<Started> = {
+  command: true,
+  version: true,
+  key: true,
+  owner: true,
+  queue: true,
+  labels: true,
+  priority: true,
+  delayMs: true,
+  startAt: true,
+  startByMs: true,
+  totalLimitMs: true,
+  attemptLimitMs: true,
+}
+const RETRY_OPTIONS: MembersOf<Again> = { from: true, version: true }
 
 const startOrder = (
   ids: Ids,
@@ -57,11 +75,13 @@ const startOrder = (
   input: unknown,
   options: Started = {},
 ): PlacedOrder => {
+  const name = mustName(typeof workflow === 'string' ? workflow : workflow.name, 'workflow name')
+  mustKnowMembers(options, START_OPTIONS, `the start of ${name}`, 'invalid_request')
   const id = ids.next('run')
   const command: StartCommand = {
     ...options,
     id,
-    workflow: typeof workflow === 'string' ? workflow : workflow.name,
+    workflow: name,
     input: encode(input),
   }
   return { id: `start:${id}`, kind: 'start', run: id, payload: command }
@@ -71,7 +91,7 @@ const signalOrder = (ids: Ids, run: string, name: string, payload: unknown): Pla
   id: ids.next('ord'),
   kind: 'signal',
   run,
-  payload: { name, payload: encode(payload), by: BY },
+  payload: { name: mustName(name, 'the name of a signal'), payload: encode(payload), by: BY },
 })
 
 const cancelOrder = (ids: Ids, run: string, reason: string | undefined): PlacedOrder => ({
@@ -81,7 +101,9 @@ const cancelOrder = (ids: Ids, run: string, reason: string | undefined): PlacedO
   payload: { by: BY, reason: reason ?? null },
 })
 
-const retryOrder = (ids: Ids, run: string, { from, version }: Again = {}): PlacedOrder => {
+const retryOrder = (ids: Ids, run: string, options: Again = {}): PlacedOrder => {
+  mustKnowMembers(options, RETRY_OPTIONS, `the retry of ${run}`, 'invalid_request')
+  const { from, version } = options
   const id = ids.next('run')
   const payload: RetryOrder = { retryOf: run, from: from ?? null, version: version ?? null, by: BY }
   return { id: `start:${id}`, kind: 'start', run: id, payload }

@@ -1,6 +1,6 @@
 // The small pieces that many shapes are made of: ids, names, instants, JSON values.
 import * as z from 'zod'
-import { DEPTH_MAX, jsonFault } from '../kernel/json.ts'
+import { AROUND, DEPTH_MAX, jsonFault } from '../kernel/json.ts'
 import { runMachine, waitKinds } from '../model/run.ts'
 
 const LONE_OR_CONTROL =
@@ -26,8 +26,6 @@ export const instant = z
 export const ms = z.number().int().min(0).max(1e15).describe('Milliseconds')
 export const whole = z.number().int()
 export const json = z.unknown().describe('Any JSON value')
-/** What stands around a value where it is kept: the outcome of a wait, a child's end, the causes of an error. */
-const AROUND = 20
 
 /** JSON as text, as executors send it. It is kept as it came, so everybody who reads it later relies on its being JSON. */
 export const someJson = z

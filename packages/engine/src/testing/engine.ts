@@ -5,6 +5,8 @@ import { milliseconds } from '../kernel/duration.ts'
 import { errorOf, LeaseholdError } from '../kernel/errors.ts'
 import { mintIds } from '../kernel/ids.ts'
 import { encode } from '../kernel/json.ts'
+import type { MembersOf } from '../kernel/known-members.ts'
+import { mustKnowMembers } from '../kernel/known-members.ts'
 import type { Log } from '../kernel/log.ts'
 import { noLog } from '../kernel/log.ts'
 import { seededRandom } from '../kernel/random.ts'
@@ -141,8 +143,30 @@ const mustNameHandlers = (workflows: readonly AnyWorkflow[]): void => {
       )
 }
 
+const OPTIONS: MembersOf<TestEngineOptions> = {
+  workflows: true,
+  seed: true,
+  now: true,
+  executors: true,
+  settings: true,
+  executor: true,
+  log: true,
+}
+const START_OPTIONS: MembersOf<StartOptions> = {
+  key: true,
+  owner: true,
+  queue: true,
+  labels: true,
+  priority: true,
+  delay: true,
+  totalLimit: true,
+  attemptLimit: true,
+  startBy: true,
+}
+
 /** Opens a test engine; close it at the end of the test. */
 export const testEngine = async (options: TestEngineOptions): Promise<TestEngine> => {
+  mustKnowMembers(options, OPTIONS, 'testEngine')
   mustNameHandlers(options.workflows)
   const clock = virtualClock(options.now ?? NEW_YEAR)
   const random = seededRandom(options.seed ?? 1)
@@ -334,6 +358,7 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
       return nodes.map((node) => node.executor)
     },
     async start(workflow, input, start = {}) {
+      mustKnowMembers(start, START_OPTIONS, 'the start of a run', 'invalid_request')
       const answer = await engine.start({
         command: {
           id: ids.next('run'),

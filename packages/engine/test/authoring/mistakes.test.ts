@@ -115,6 +115,51 @@ describe('mistakes of authors', () => {
       /the branches of "first" are \[\]; expected an object/,
     ],
     [
+      'an option of a step that there is not',
+      (ctx: Context) => ctx.step('s', () => 1, untyped({ retires: 3 })),
+      /the step "s" has no option "retires"; it has retry, timeout/,
+    ],
+    [
+      'a step whose options are a number',
+      (ctx: Context) => ctx.step('s', () => 1, untyped(3)),
+      /the options of the step "s" are 3; expected an object with retry/,
+    ],
+    [
+      'an option of a task where it is called',
+      (ctx: Context) =>
+        ctx.step(
+          task('t', () => 1),
+          undefined,
+          untyped<{ as?: string }>({ retry: {} }),
+        ),
+      /the step "t" has no option "retry"; it has as/,
+    ],
+    [
+      'a retry that counts otherwise',
+      (ctx: Context) => ctx.step('s', () => 1, { retry: untyped({ attempts: 3 }) }),
+      /retry has no option "attempts"; it has maxAttempts/,
+    ],
+    [
+      'an option of a signal that there is not',
+      (ctx: Context) => ctx.signal('s', untyped({ timeOut: '1s' })),
+      /the signal "s" has no option "timeOut"/,
+    ],
+    [
+      'an option of an approval that there is not',
+      approval({ prompt: 'p', decider: ['ana'] }),
+      /the approval "a" has no option "decider"; it has prompt, data, deciders/,
+    ],
+    [
+      'an option of a child that there is not',
+      run({ prio: 1 }),
+      /the child child has no option "prio"/,
+    ],
+    [
+      'an option of a map that there is not',
+      (ctx: Context) => ctx.map('m', [1], () => Promise.resolve(1), untyped({ parallel: 2 })),
+      /the map "m" has no option "parallel"; it has key, concurrency/,
+    ],
+    [
       'a child that is only named',
       (ctx: Context) => ctx.run(untyped<typeof child>('child'), undefined),
       /ctx.run was given "child"; expected what `workflow/,
@@ -233,6 +278,14 @@ describe('definitions that nobody could keep', () => {
     [{ slotClass: '' }, 'slotClass is ""'],
     [{ retry: 5 }, 'retry is 5; expected a policy'],
     [{ stepRetry: [] }, 'stepRetry is []; expected a policy'],
+    [{ vresion: '2' }, 'the workflow a has no option "vresion"; it has name, version'],
+    [{ retry: { tries: 2 } }, 'retry has no option "tries"; it has maxAttempts'],
+    [{ limits: [{ ...limit, max: 1 }] }, 'limits[0] has no option "max"; it has key, value'],
+    [{ isolation: { kind: 'process', memory: 64 } }, 'isolation of a has no option "memory"'],
+    [
+      { isolation: { kind: 'process', sandbox: { net: true } } },
+      'the sandbox of a has no option "net"; it has network, writable',
+    ],
     [{ prepare: 5 }, 'prepare of a is 5; expected a function'],
   ])(
     'DX-04 SLOT-01 a definition is refused where it is written, with what is wrong: %j',

@@ -1,15 +1,27 @@
 // Children of a run: `ctx.run` waits for one, `ctx.spawn` goes on.
+import type { MembersOf } from '../../kernel/known-members.ts'
+import { mustKnowMembers } from '../../kernel/known-members.ts'
 import { besideOf } from '../../model/shard.ts'
 import type { ChildStart } from '../../model/work.ts'
 import { codecOf } from './codec.ts'
 import type { ChildOptions, Workflow } from './context.ts'
 import type { FailureData } from './failure.ts'
 import { ChildFailedError } from './failure.ts'
-import { mustBeOptions, mustBeWorkflow } from './given.ts'
+import { mustBeWorkflow } from './given.ts'
 import { payloadOf } from './payload.ts'
 import type { Schema } from './schema.ts'
 import { checkedFor } from './schema.ts'
 import type { Scope } from './scope.ts'
+
+const CHILD_OPTIONS: MembersOf<ChildOptions> = {
+  as: true,
+  owner: true,
+  queue: true,
+  labels: true,
+  priority: true,
+  key: true,
+  onParentEnd: true,
+}
 
 export const runChild = async <I, O>(
   scope: Scope,
@@ -63,7 +75,7 @@ const keyOf = (
   verb: 'run' | 'spawn',
 ): string => {
   mustBeWorkflow(workflow, `ctx.${verb}`)
-  mustBeOptions(options, `the child ${workflow.name}`)
+  mustKnowMembers(options, CHILD_OPTIONS, `the child ${workflow.name}`, 'invalid_request')
   return scope.keyFor(options.as ?? workflow.name, verb)
 }
 

@@ -12,15 +12,6 @@ export const mustBeFunction = (
     throw new LeaseholdError(code, `${what} is ${shown(given)}; expected a function`)
 }
 
-/** Throws `invalid_request` where the options of a verb are no object. */
-export const mustBeOptions = (given: unknown, what: string): void => {
-  if (typeof given !== 'object' || given === null)
-    throw new LeaseholdError(
-      'invalid_request',
-      `the options of ${what} are ${shown(given)}; expected an object`,
-    )
-}
-
 /** Throws `invalid_request` where one of the branches is no function, or there is nothing that has branches. */
 export const mustBeBranches = (given: unknown, what: string): void => {
   if (typeof given !== 'object' || given === null || Array.isArray(given))

@@ -1,6 +1,8 @@
 // Where the function of a workflow runs, as its author declares it.
 import { isAbsolute } from 'node:path'
 import { LeaseholdError } from '../../kernel/errors.ts'
+import type { MembersOf } from '../../kernel/known-members.ts'
+import { mustKnowMembers } from '../../kernel/known-members.ts'
 
 /** What a process is kept from beside: it reads the files of its host, writes none, and has no network. Linux, by `bwrap`. */
 export interface Sandbox {
@@ -42,6 +44,14 @@ export const isolationOf = ({ isolation = 'inline' }: { isolation?: Isolation })
   return { kind, memoryMb, env, sandbox: sandbox === false ? null : { network, writable } }
 }
 
+const PROCESS: MembersOf<ProcessIsolation> = {
+  kind: true,
+  memoryMb: true,
+  env: true,
+  sandbox: true,
+}
+const SANDBOX: MembersOf<Sandbox> = { network: true, writable: true }
+
 /** Refuses what no process could be started with. */
 export const mustIsolate = (name: string, isolation: Isolation | undefined): Isolated => {
   const no = (found: string, expected: string): LeaseholdError =>
@@ -49,6 +59,8 @@ export const mustIsolate = (name: string, isolation: Isolation | undefined): Iso
   const asked: unknown = (isolation as ProcessIsolation | undefined)?.sandbox
   if (asked !== undefined && typeof asked !== 'boolean' && !isRecord(asked))
     throw no(`sandbox is ${JSON.stringify(asked)}`, 'true, false, or { network, writable }')
+  if (isRecord(isolation)) mustKnowMembers(isolation, PROCESS, `isolation of ${name}`)
+  if (isRecord(asked)) mustKnowMembers(asked, SANDBOX, `the sandbox of ${name}`)
   const made = isolationOf(isolation === undefined ? {} : { isolation })
   const { kind, memoryMb, env, sandbox } = made
   if (kind !== 'inline' && kind !== 'process' && kind !== 'job')

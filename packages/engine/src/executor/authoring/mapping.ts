@@ -1,10 +1,14 @@
 // `ctx.map`: a body for each item, in a scope of its own, so many at once.
 import { LeaseholdError } from '../../kernel/errors.ts'
 import { shown } from '../../kernel/json.ts'
+import type { MembersOf } from '../../kernel/known-members.ts'
+import { mustKnowMembers } from '../../kernel/known-members.ts'
 import type { Context, MapOptions, Settled } from './context.ts'
 import { failureOf, StepError } from './failure.ts'
-import { mustBeFunction, mustBeOptions } from './given.ts'
+import { mustBeFunction } from './given.ts'
 import type { Scope } from './scope.ts'
+
+const MAP_OPTIONS: MembersOf<MapOptions<unknown>> = { key: true, concurrency: true }
 
 /** `all`: every item is tried; else none is begun once one has failed. */
 export const eachOf = async <T, O>(
@@ -15,7 +19,7 @@ export const eachOf = async <T, O>(
   options: MapOptions<T>,
   all: boolean,
 ): Promise<Settled<O>[]> => {
-  mustBeOptions(options, `the map ${shown(name)}`)
+  mustKnowMembers(options, MAP_OPTIONS, `the map ${shown(name)}`, 'invalid_request')
   mustBeFunction(body, `the body of the map ${shown(name)}`, 'invalid_request')
   if (!Array.isArray(items))
     throw new LeaseholdError(

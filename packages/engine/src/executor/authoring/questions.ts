@@ -3,15 +3,24 @@ import type { Duration } from '../../kernel/duration.ts'
 import { milliseconds } from '../../kernel/duration.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
 import { shown } from '../../kernel/json.ts'
+import type { MembersOf } from '../../kernel/known-members.ts'
+import { mustKnowMembers } from '../../kernel/known-members.ts'
 import { mustName } from '../../model/definition.ts'
 import { plainCodec } from './codec.ts'
 import type { ApprovalOptions, Decision, SignalResult } from './context.ts'
-import { mustBeOptions } from './given.ts'
 import { mustKeep } from './names.ts'
 import { payloadOf } from './payload.ts'
 import type { Schema } from './schema.ts'
 import { checkedFor } from './schema.ts'
 import type { Scope } from './scope.ts'
+
+const SIGNAL_OPTIONS = { as: true, timeout: true, schema: true } as const
+const APPROVAL_OPTIONS: MembersOf<ApprovalOptions> = {
+  prompt: true,
+  data: true,
+  deciders: true,
+  deadline: true,
+}
 
 /** The signal itself, or with a time-out whether it or the time came first. */
 export const takeSignal = async <T>(
@@ -19,7 +28,7 @@ export const takeSignal = async <T>(
   name: string,
   options: { as?: string; timeout?: Duration; schema?: Schema<unknown, T> },
 ): Promise<T | SignalResult<T>> => {
-  mustBeOptions(options, `the signal ${shown(name)}`)
+  mustKnowMembers(options, SIGNAL_OPTIONS, `the signal ${shown(name)}`, 'invalid_request')
   mustName(name, 'the name of a signal')
   const ms =
     options.timeout === undefined
@@ -51,7 +60,7 @@ export const askPeople = async <T>(
   name: string,
   options: ApprovalOptions,
 ): Promise<Decision<T>> => {
-  mustBeOptions(options, `the approval ${shown(name)}`)
+  mustKnowMembers(options, APPROVAL_OPTIONS, `the approval ${shown(name)}`, 'invalid_request')
   mustAsk(name, options)
   // without one the server's own setting holds
   const deadline =

@@ -3,6 +3,8 @@ import type { Duration } from '../../kernel/duration.ts'
 import { milliseconds } from '../../kernel/duration.ts'
 import { LeaseholdError } from '../../kernel/errors.ts'
 import { shown } from '../../kernel/json.ts'
+import type { MembersOf } from '../../kernel/known-members.ts'
+import { mustKnowMembers } from '../../kernel/known-members.ts'
 import type { Facts } from '../../kernel/log.ts'
 import { readable } from '../../kernel/log.ts'
 import type { Random } from '../../kernel/random.ts'
@@ -22,7 +24,7 @@ import type {
   Workflow,
 } from './context.ts'
 import type { VerbsEnvironment } from './environment.ts'
-import { mustBeBranches, mustBeFunction, mustBeOptions, mustBeTask } from './given.ts'
+import { mustBeBranches, mustBeFunction, mustBeTask } from './given.ts'
 import { eachOf } from './mapping.ts'
 import { payloadOf } from './payload.ts'
 import { askPeople, takeSignal } from './questions.ts'
@@ -39,6 +41,14 @@ export class Continuation {
     this.input = input
   }
 }
+
+const STEP_OPTIONS: MembersOf<StepOptions> = {
+  retry: true,
+  timeout: true,
+  output: true,
+  retryIf: true,
+}
+const TASK_STEP_OPTIONS = { as: true } as const
 
 /** The context of one scope. */
 class RunContext implements Context {
@@ -66,6 +76,12 @@ class RunContext implements Context {
   async step<I, O>(first: string | Task<I, O>, second: unknown, third?: unknown): Promise<O> {
     const isTask = typeof first !== 'string'
     if (isTask) mustBeTask(first)
+    mustKnowMembers(
+      third ?? {},
+      isTask ? TASK_STEP_OPTIONS : STEP_OPTIONS,
+      `the step ${shown(isTask ? first.options.name : first)}`,
+      'invalid_request',
+    )
     const name = isTask ? ((third as { as?: string } | undefined)?.as ?? first.options.name) : first
     const options: StepOptions<O> = isTask
       ? first.options
@@ -73,7 +89,6 @@ class RunContext implements Context {
     const body = isTask
       ? (argument: StepArgument) => first.body(second as I, argument)
       : (second as (argument: StepArgument) => Promise<O> | O)
-    mustBeOptions(options, `the step ${shown(name)}`)
     mustBeFunction(body, `the body of the step ${shown(name)}`, 'invalid_request')
     mustTry(name, options)
     const key = this.#scope.keyFor(name, 'step')

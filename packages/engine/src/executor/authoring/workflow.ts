@@ -1,6 +1,8 @@
 // Defining workflows and tasks. A workflow is a plain async function with a name, a declared version and its policies.
 import { milliseconds } from '../../kernel/duration.ts'
 import { errorOf, LeaseholdError } from '../../kernel/errors.ts'
+import type { MembersOf } from '../../kernel/known-members.ts'
+import { mustKnowMembers } from '../../kernel/known-members.ts'
 import type { Definition } from '../../model/definition.ts'
 import { eachOnce, mustName } from '../../model/definition.ts'
 import { retryFaults } from '../../model/retry.ts'
@@ -18,6 +20,36 @@ import { mustBeFunction } from './given.ts'
 import { mustIsolate } from './isolation.ts'
 import { jsonSchemaOf } from './schema.ts'
 
+const WORKFLOW_OPTIONS: MembersOf<WorkflowOptions<unknown, unknown>> = {
+  name: true,
+  version: true,
+  input: true,
+  output: true,
+  queue: true,
+  labels: true,
+  limits: true,
+  retry: true,
+  stepRetry: true,
+  totalLimit: true,
+  attemptLimit: true,
+  startBy: true,
+  onEnd: true,
+  prepare: true,
+  release: true,
+  prepareLimit: true,
+  prepareRetry: true,
+  context: true,
+  codec: true,
+  isolation: true,
+  slotClass: true,
+}
+const TASK_OPTIONS: MembersOf<TaskOptions<unknown>> = {
+  name: true,
+  output: true,
+  retry: true,
+  timeout: true,
+}
+
 /** As the process drives it that is there for one attempt of it alone: in that very process. */
 export const inside = (workflow: AnyWorkflow): AnyWorkflow => ({
   ...workflow,
@@ -31,6 +63,7 @@ export const workflow = <I = unknown, O = unknown>(
 ): Workflow<I, O> => {
   const full = optionsOf<WorkflowOptions<I, O>>(options, 'workflow')
   const name = mustName(full.name, 'workflow name')
+  mustKnowMembers(full, WORKFLOW_OPTIONS, `the workflow ${name}`)
   mustBeFunction(handler, `the function of the workflow ${name}`)
   for (const hook of ['prepare', 'release', 'context'] as const)
     if (full[hook] !== undefined) mustBeFunction(full[hook], `${hook} of ${name}`)
@@ -77,6 +110,7 @@ export const task = <I = void, O = unknown>(
 ): Task<I, O> => {
   const full = optionsOf<TaskOptions<O>>(options, 'task')
   mustName(full.name, 'task name')
+  mustKnowMembers(full, TASK_OPTIONS, `the task ${full.name}`)
   mustBeFunction(body, `the body of the task ${full.name}`)
   return { kind: 'task', options: full, body }
 }
