@@ -12,7 +12,9 @@ import type { Kind } from '../packages/engine/test/sim/faults.ts'
 import type { Plan } from '../packages/engine/test/sim/play.ts'
 import { play } from '../packages/engine/test/sim/play.ts'
 import { bugs, BUDGET } from '../packages/engine/test/sim/planted/bugs.ts'
-import { hunted, startPlayer } from '../packages/engine/test/sim/planted/find.ts'
+import { hunted, huntedIn, startPlayer } from '../packages/engine/test/sim/planted/find.ts'
+import { podBugs } from '../packages/engine/test/sim/planted/pod-bugs.ts'
+import { spawnBugs } from '../packages/engine/test/sim/planted/spawn-bugs.ts'
 import type { Tally } from '../packages/engine/test/sim/run.ts'
 import { planOf, run } from '../packages/engine/test/sim/run.ts'
 import { shrink } from '../packages/engine/test/sim/shrink.ts'
@@ -21,11 +23,15 @@ import type { Section } from './proof-page.ts'
 import { record, recordRows, sources } from './proof-page.ts'
 import { simOptions } from './sim-options.ts'
 
-const read = simOptions(
-  process.argv.slice(2),
-  availableParallelism(),
-  bugs.map(({ name }) => name),
-)
+/** All that is planted; what is found in worlds of its own with the program that plays these. */
+const planted = [
+  ...bugs.map((bug) => ({ bug, world: null })),
+  ...spawnBugs.map((bug) => ({ bug, world: '../spawn-player.ts' })),
+  ...podBugs.map((bug) => ({ bug, world: '../pod-player.ts' })),
+]
+const names = planted.map(({ bug: { name } }) => name)
+
+const read = simOptions(process.argv.slice(2), availableParallelism(), names)
 if ('mistakes' in read) {
   for (const mistake of read.mistakes) console.error(mistake)
   console.error('the head of scripts/sim.ts says what there is')
@@ -120,14 +126,19 @@ const figures = (done: Tally, seconds: number): string[] => {
 }
 
 const hunt = async (which: string): Promise<void> => {
-  const chosen = bugs.filter(({ name }) => which === 'all' || which.split(',').includes(name))
+  const chosen = planted.filter(
+    ({ bug: { name } }) => which === 'all' || which.split(',').includes(name),
+  )
   const rows = new Map<string, { readonly found: boolean; readonly text: string }>()
   const left = [...chosen]
   const of = sources()
   const one = async (): Promise<void> => {
-    for (let bug = left.shift(); bug; bug = left.shift()) {
+    for (let next = left.shift(); next; next = left.shift()) {
+      const { bug, world } = next
       const budget = values.faults ?? bug.budget ?? BUDGET
-      const { failed, faults } = await hunted(bug, seed, budget)
+      const { failed, faults } = await (world === null
+        ? hunted(bug, seed, budget)
+        : huntedIn(world, bug, seed, budget))
       const found = failed !== null
       const text = `${bug.name.padEnd(32)}${(failed?.rule ?? 'not found').padEnd(12)}${String(faults).padStart(8)} of ${String(budget).padStart(7)}  ${of.padEnd(16)}  ${bug.why}`
       rows.set(bug.name, { found, text })
@@ -137,7 +148,7 @@ const hunt = async (which: string): Promise<void> => {
   await Promise.all(Array.from({ length: processes }, one))
   const count = [...rows.values()].filter(({ found }) => found).length
   const head = `${'bug'.padEnd(32)}${'found by'.padEnd(12)}  faults of  budget  sources           breaks`
-  for (const line of [head, ...chosen.map(({ name }) => rows.get(name)?.text ?? name)])
+  for (const line of [head, ...chosen.map(({ bug: { name } }) => rows.get(name)?.text ?? name)])
     console.log(line)
   console.log(`${count} of ${chosen.length} found`)
   if (values.record)
@@ -145,7 +156,7 @@ const hunt = async (which: string): Promise<void> => {
       `npm run sim -- --planted all --seed ${seed}`,
       head,
       new Map([...rows].map(([name, { text }]) => [name, text])),
-      bugs.map(({ name }) => name),
+      names,
     )
   if (count < chosen.length) process.exitCode = 1
 }

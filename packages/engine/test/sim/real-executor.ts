@@ -56,7 +56,7 @@ export class RealExecutor implements Driver {
       },
       () => this.#startedAt,
     )
-    const isolated = machine !== null
+    const isolated = machine === null ? null : 'process'
     this.#executor = makeExecutor({
       port: this.#watch.around(port),
       ports: node.ports,
@@ -141,7 +141,8 @@ export class RealExecutor implements Driver {
   }
 }
 
-const workflowsFor = (
+/** The programs as workflows of one process. */
+export const workflowsFor = (
   world: World,
   node: Node,
   setup: Setup,
@@ -151,7 +152,8 @@ const workflowsFor = (
     contexts,
     slotsUsed,
   }: {
-    readonly isolated: boolean
+    /** Every third has a process for each attempt, or every one has a pod. */
+    readonly isolated: 'process' | 'job' | null
     readonly contexts: Contexts | null
     readonly slotsUsed: (() => number) | null
   },
@@ -183,7 +185,9 @@ const workflowsFor = (
         ...(totalLimitMs === null ? {} : { totalLimit: totalLimitMs }),
         ...(startByMs === null ? {} : { startBy: startByMs }),
         ...(program.onEnd === undefined ? {} : { onEnd: program.onEnd }),
-        ...(isolated && program.name.length % 3 === 0 ? { isolation: 'process' as const } : {}),
+        ...(isolated === 'job' || (isolated !== null && program.name.length % 3 === 0)
+          ? { isolation: isolated }
+          : {}),
         // every other program needs something first, which hears no signal
         ...(program.name.length % 2 === 0
           ? {
@@ -206,7 +210,7 @@ const workflowsFor = (
         const results: [string, unknown][] = []
         for (const op of program.ops(input)) {
           // worlds without processes are as they were before there were logs
-          if (isolated) ctx.log(`${ctx.info.run}#${ctx.info.attempt}`)
+          if (isolated !== null) ctx.log(`${ctx.info.run}#${ctx.info.attempt}`)
           await perform(ctx, op, results, { world, node, hooks, all, work })
         }
         const next = program.next?.(input) ?? null

@@ -62,6 +62,8 @@ export class Rules {
   readonly #numbers: Numbers
   /** Series and the ids of signals that it has been sent. */
   readonly #signalIds = new Set<string>()
+  /** `run#attempt` of what its pod has adopted. */
+  readonly #adoptions = new Set<string>()
 
   constructor(world: World, shadow: Shadow, usage: Usage, numbers: Numbers) {
     this.#world = world
@@ -185,7 +187,11 @@ export class Rules {
       return
     }
     if (held(before.status) && held(after.status)) {
-      if (
+      const adopted = change.events.some(
+        (each) => each.run === id && each.kind === 'attempt.adopted',
+      )
+      if (adopted) this.#adopted(before, after, say)
+      else if (
         before.session !== after.session ||
         before.claim !== after.claim ||
         before.leased_at !== after.leased_at
@@ -214,6 +220,18 @@ export class Rules {
         'RUN-17',
         `${id} was ${before.status}; its attempt was ${end.end} and it is ${after.status}`,
       )
+  }
+
+  /** RAIL-14: an attempt goes once, from who launched it to the one session that was made for it. */
+  #adopted(before: RunRow, after: RunRow, say: Say): void {
+    const place = `${after.id}#${after.attempt}`
+    const session = this.#shadow.sessions.get(after.session ?? '')
+    if (before.status !== 'running' || before.leased_at !== after.leased_at)
+      say('RAIL-14', `${place} was adopted as a ${before.status} one, or given a new lease of life`)
+    if (session?.state !== 'live' || session.claim_no !== 1 || after.claim !== 1)
+      say('RAIL-14', `${place} was adopted by ${after.session}, which is ${session?.state}`)
+    if (this.#adoptions.has(place)) say('RAIL-14', `${place} was adopted twice`)
+    this.#adoptions.add(place)
   }
 
   /** RUN-12: a run that was lost twice in a row is driven alone. */
