@@ -242,6 +242,46 @@ describe('EX-24 RAIL-14 a pod for each attempt', () => {
     expect(used(x)).toBe(0)
   })
 
+  it('EX-10 RAIL-14 one that hangs when its launcher has lost its lease is removed when it can have adopted nothing, and its slot is free', async () => {
+    const { pods, x, id } = await launching(held().w)
+    pods.heeds = false
+    const pod = only(pods.all)
+    pod.seen = { state: 'running', note: 'pod p, Running' }
+    x.cut.renew = 'before'
+    x.cut.write = 'before'
+    await advance(t, 40_000)
+    x.cut.renew = undefined
+    x.cut.write = undefined
+    await advance(t, 330_000)
+    expect(pods.removed).toEqual([])
+    await advance(t, 120_000)
+    expect(pods.removed).toEqual([`${id}#1`])
+    expect(t.run(id)).toMatchObject({ session: null, attempt: 1 })
+    pod.die('its job is gone')
+    await advance(t, 3_000)
+    expect(t.run(id)).toMatchObject({ attempt: 2 })
+  })
+
+  it('RAIL-14 EX-24 one that has adopted its attempt is left alone for as long as it has it, and a while beyond', async () => {
+    const { body, w } = held()
+    const { pods, x, id } = await launching(w)
+    const pod = only(pods.all)
+    pod.begin()
+    await advance(t, 1_200_000)
+    expect(pods.removed).toEqual([])
+    expect(t.run(id)).toMatchObject({ ...HELD, session: pod.order.runner })
+    body.open('done')
+    pods.heeds = false
+    await advance(t, 100)
+    pod.seen = { state: 'running', note: 'pod p, Running, and it does not end' }
+    await advance(t, 60_000)
+    expect(t.run(id)['status']).toBe('succeeded')
+    expect(pods.removed).toEqual([])
+    await advance(t, 60_000)
+    expect(pods.removed).toEqual([`${id}#1`])
+    expect(used(x)).toBe(1)
+  })
+
   it('EX-24 a job that somebody deletes before its pod has begun is a lost attempt; the run is launched anew', async () => {
     const { pods, id } = await launching(held().w)
     const pod = only(pods.all)

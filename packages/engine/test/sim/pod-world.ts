@@ -69,7 +69,16 @@ const workflows = [
   'doomed',
 ]
 /** What a pod's process does. */
-const manners = ['works', 'works', 'works', 'works', 'dies', 'hangs', 'dies at once'] as const
+const manners = [
+  'works',
+  'works',
+  'works',
+  'works',
+  'dies',
+  'dies at once',
+  'hangs',
+  'freezes',
+] as const
 const template = mustBeTemplate({ spec: { containers: [{ image: 'sim' }] } }, 'the template')
 
 export interface PodVerdict {
@@ -272,7 +281,7 @@ const played = async (world: World): Promise<PodVerdict> => {
     if (manner !== 'works') faults += 1
     const own: Alive = {
       job,
-      hangs: manner === 'hangs',
+      hangs: manner === 'hangs' || manner === 'freezes',
       runner: grant.session,
       place: `${grant.run}#${grant.attempt}`,
       bornAt: world.now,
@@ -317,13 +326,17 @@ const played = async (world: World): Promise<PodVerdict> => {
     })
     if (manner === 'dies at once') world.at(world.now + 50, node, () => exit(1))
     if (manner === 'dies') world.at(world.now + pick(chance, 6_000), node, () => exit(137))
+    if (manner === 'freezes')
+      world.at(world.now + pick(chance, 4_000), null, () => {
+        node.stalledUntil = Number.POSITIVE_INFINITY
+      })
     if (manner !== 'hangs')
       world.at(world.now + 100 + pick(chance, 900), node, () => {
         executor.start().catch(() => exit(1))
       })
     return {
       gone,
-      tell: () => (manner === 'hangs' ? undefined : stopThen(143)),
+      tell: () => (own.hangs ? undefined : stopThen(143)),
       kill: () => exit(137),
     }
   }
@@ -455,9 +468,13 @@ const played = async (world: World): Promise<PodVerdict> => {
   if (!world.violation && shadow.active.size > 0)
     world.violate('L11', `${[...shadow.active].join(', ')} have not ended`)
   // what was to begin by a time is looked at when that is over, and again until it is seen to
-  await world.play(world.now + 200_000)
+  await world.play(world.now + 260_000)
   if (!world.violation) {
-    podRules.audit(alive, cluster.unfinished)
+    podRules.audit(
+      [...launchers.values()].map(({ name }) => name),
+      alive,
+      cluster.unfinished,
+    )
     audit(db, world, shadow, answers, { real: true, contexts: false })
   }
   const count = (sql: string): number => db.prepare(sql).pluck().get() as number

@@ -5,8 +5,8 @@
 // What must hold here:
 // 1. The slot is free only when the pod is proven gone; a stop of this executor alone lets go of it before.
 // 2. A pod that is gone leaves no attempt waiting for a lease: it is lost here, or its session is reported to have ended.
-// 3. Nothing of an attempt that has been handed on is stopped by this executor.
-import { Defect } from '../../kernel/errors.ts'
+// 3. Nothing of an attempt that has been handed on is stopped by this executor while the pod has it.
+import { Defect, StaleAttemptError } from '../../kernel/errors.ts'
 import { messageOf } from '../../kernel/json.ts'
 import { growingDelayMs } from '../../kernel/growing-delay.ts'
 import { jittered } from '../../kernel/random.ts'
@@ -23,6 +23,11 @@ export const START_BY_MS = 5 * 60_000
 /** How long after its limit a pod may be shown as not started though it was in time. */
 export const SHOWN_LATE_MS = 60_000
 
+/** How often it is asked whether a pod that goes its own way still has its attempt. */
+const HELD_MS = 30_000
+/** After the last entry of any journal. */
+const NO_ENTRIES = 2_147_483_647
+
 const NONE: Returned = { kind: 'value', output: null }
 
 export class Launched implements Pick<Driver, 'drain' | 'told'> {
@@ -38,6 +43,9 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
   #runner = ''
   #made = false
   #reported = false
+  /** When it is asked next whether the pod has the attempt, and since when it is known that it has not. */
+  #heldAt = 0
+  #unheldSince: number | null = null
 
   constructor(core: Core, launcher: Launcher) {
     this.#core = core
@@ -184,7 +192,7 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
     }
   }
 
-  /** Until nothing of the pod is alive. One that no attempt is left for is removed; one that has adopted it goes its own way. */
+  /** Until nothing of the pod is alive. One that no attempt is left for is removed; one that may have adopted it goes its own way. */
   async #settle(driver: Driver): Promise<void> {
     const left = await driver.left
     if (!this.#made) return
@@ -197,9 +205,33 @@ export class Launched implements Pick<Driver, 'drain' | 'told'> {
         if (!removed) await this.#remove()
         return
       }
-      const isTooLate = seen?.state === 'waiting' && this.#now() >= this.#startBy + SHOWN_LATE_MS
-      if (!removed && (!isItsOwn || isTooLate)) removed = await this.#remove()
+      if (removed || seen === null) continue
+      if (!isItsOwn || (await this.#isForNothing(seen))) removed = await this.#remove()
     }
+  }
+
+  /**
+   * Whether a pod that may have adopted its attempt has not, or has it no more, and does not end: whoever lost the lease before that
+   * was known would hold a slot for a process that hangs.
+   */
+  async #isForNothing({ state }: PodSeen): Promise<boolean> {
+    const now = this.#now()
+    // from then on nothing is adopted
+    if (now < this.#startBy + SHOWN_LATE_MS) return false
+    if (state === 'waiting') return true
+    if (now < this.#heldAt) return false
+    this.#heldAt = now + HELD_MS
+    try {
+      await this.#core.options.port.journal(this.#runner, this.#label.run, NO_ENTRIES)
+      return false
+    } catch (error) {
+      if (!(error instanceof StaleAttemptError)) {
+        this.#say('pod.not_asked', 'held', { ...this.#label, error: messageOf(error) })
+        return false
+      }
+    }
+    this.#unheldSince ??= now
+    return now - this.#unheldSince >= SHOWN_LATE_MS
   }
 
   /** An executor that stops waits for no pod that has an attempt of its own; of the others it has asked for the end. */

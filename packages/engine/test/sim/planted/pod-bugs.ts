@@ -25,6 +25,13 @@ export const podBugs: readonly Bug[] = [
     'EX-10 the slot of a pod is free when it has been told to end',
   ),
   bug(
+    'pod-hung-kept',
+    'executor/pods/launched.ts',
+    'return now - this.#unheldSince >= SHOWN_LATE_MS',
+    'return false',
+    'EX-10 a pod that hangs holds the slot of a launcher that has lost its lease',
+  ),
+  bug(
     'pod-gone-by-silence',
     'executor/pods/launched.ts',
     'await sleep(timers, jittered(random, RETRY.maxMs))\n      return null',
