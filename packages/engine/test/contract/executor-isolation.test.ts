@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
 import type { Isolation } from '../../src/executor/authoring/isolation.ts'
+import type { AnyWorkflow } from '../../src/executor/authoring/context.ts'
+import type { Executor } from '../../src/executor/executor.ts'
 import { advance, executorOn, gate } from '../support/executor.ts'
+import { podsOn } from '../support/pods.ts'
 import { scratchInMemory } from '../support/scratch.ts'
 import type { TestStore } from '../support/store.ts'
 import { openStore } from '../support/store.ts'
@@ -24,7 +27,31 @@ const used = (x: ReturnType<typeof executorOn>): number =>
 const ends = (run: string) =>
   t.sql(`select "end", note, first_reason from attempts where run = '${run}' order by attempt`)
 
-describe.each(['inline', 'process'] as const)('EX-24 whatever the isolation: %s', (isolation) => {
+/** An executor that has begun, and what drives the attempts of the workflow: itself, or the latest pod. */
+const begun = async (
+  isolation: Isolation,
+  w: AnyWorkflow,
+): Promise<{
+  x: ReturnType<typeof executorOn>
+  driver: () => Executor
+  /** Tells what drives them to stop. */
+  stop: () => Promise<void>
+}> => {
+  const { pods, launcher } = podsOn(t, [w])
+  pods.begins = true
+  const x = executorOn(t, { workflows: [w], ...(isolation === 'job' ? { launcher } : {}) })
+  await x.executor.start()
+  return {
+    x,
+    driver: () => pods.all.at(-1)?.executor ?? x.executor,
+    stop: () => pods.all.at(-1)?.tell() ?? x.executor.stop(),
+  }
+}
+/** Longer than it takes until a pod is seen to be gone. */
+const SEEN_MS = 5_000
+
+const isolations = ['inline', 'process', 'job'] as const
+describe.each(isolations)('EX-24 whatever the isolation: %s', (isolation) => {
   it(`EX-24 a function goes through steps, waits and its result (${isolation})`, async () => {
     const w = workflow({ name: 'w', isolation }, async (ctx, input: number) => {
       const one = await ctx.step('a', () => input + 1)
@@ -32,10 +59,9 @@ describe.each(['inline', 'process'] as const)('EX-24 whatever the isolation: %s'
       const { by } = await ctx.signal<{ by: string }>('go')
       return { one, by, at: await ctx.step('b', (step) => step.tryNumber) }
     })
-    const x = executorOn(t, { workflows: [w] })
-    await x.executor.start()
+    const { x } = await begun(isolation, w)
     const id = await t.start('w', { input: '4' })
-    await advance(t, 1_000)
+    await advance(t, SEEN_MS)
     expect(t.run(id)['status']).toBe('waiting')
     expect(used(x)).toBe(0)
     await t.engine.signal({
@@ -53,33 +79,49 @@ describe.each(['inline', 'process'] as const)('EX-24 whatever the isolation: %s'
 
   it(`EX-09 EX-10 the first reason wins, and the slot is held until the body has settled (${isolation})`, async () => {
     const { body, w } = held(isolation, { attemptLimit: '1m' })
-    const x = executorOn(t, { workflows: [w] })
-    await x.executor.start()
+    const { x, driver } = await begun(isolation, w)
     const id = await t.start('w')
     await advance(t, 10)
     await t.engine.cancel({ run: id, by: 'ana', reason: null })
     await advance(t, 100)
-    expect(x.executor.status().jobs).toMatchObject([{ firstReason: 'canceled', saved: true }])
+    expect(driver().status().jobs).toMatchObject([{ firstReason: 'canceled', saved: true }])
     expect(used(x)).toBe(1)
     body.open('late')
-    await advance(t, 1_000)
+    await advance(t, SEEN_MS)
     expect(t.run(id)['status']).toBe('canceled')
     expect(used(x)).toBe(0)
   })
 
   it(`EX-17 a drain lets the step end and hands the run back (${isolation})`, async () => {
     const { body, w } = held(isolation)
-    const x = executorOn(t, { workflows: [w] })
-    await x.executor.start()
+    const { x, stop } = await begun(isolation, w)
     const id = await t.start('w')
     await advance(t, 10)
-    const stopped = x.executor.stop()
+    const stopped = stop()
     await advance(t, 1_000)
     body.open('done')
     await advance(t, 1_000)
     await stopped
+    await advance(t, SEEN_MS)
+    expect(used(x)).toBe(0)
     expect(ends(id).map((each) => each['end'])).toEqual(['completed'])
     expect(t.run(id)['status']).toBe('succeeded')
+  })
+
+  it(`EX-18 past the drain limit what still runs is handed back, and its late end is nobody's (${isolation})`, async () => {
+    const { body, w } = held(isolation)
+    const { stop } = await begun(isolation, w)
+    const id = await t.start('w')
+    await advance(t, 10)
+    const stopped = stop()
+    await advance(t, 24_000)
+    expect(ends(id)).toEqual([])
+    await advance(t, 6_000)
+    await stopped
+    expect(ends(id)[0]).toMatchObject({ end: 'handed_back' })
+    body.open('late')
+    await advance(t, 10)
+    expect(ends(id)[0]).toMatchObject({ end: 'handed_back' })
   })
 
   it(`EX-05 a limit of time ends the attempt as a failure (${isolation})`, async () => {
@@ -92,10 +134,9 @@ describe.each(['inline', 'process'] as const)('EX-24 whatever the isolation: %s'
           ),
       ),
     )
-    const x = executorOn(t, { workflows: [w] })
-    await x.executor.start()
+    const { x } = await begun(isolation, w)
     const id = await t.start('w')
-    await advance(t, 11_000)
+    await advance(t, 11_000 + SEEN_MS)
     expect(t.run(id)).toMatchObject({ status: 'failed', reason: 'attempt_deadline' })
     expect(used(x)).toBe(0)
   })

@@ -32,6 +32,8 @@ export interface FakePod {
   executor: Executor | null
   /** Its container begins. */
   begin(): void
+  /** It is told to end, and does when it has stopped. */
+  tell(): Promise<void>
   /** It is gone at once: its process says nothing more, and `note` is what is seen of it. */
   die(note: string): void
 }
@@ -42,6 +44,8 @@ export interface PodsInMemory extends Pods {
   readonly asked: { make: number; look: number; remove: number }
   /** What becomes of the next requests to make one: nothing, done without an answer, or a no that is final. */
   readonly faults: ('before' | 'after' | 'refused')[]
+  /** Whether a pod begins as soon as it is made. Default false: a test begins it. */
+  begins: boolean
   /** Nothing of the cluster answers. */
   away: boolean
   /** Whether a pod that is removed ends by itself. Default true. */
@@ -66,6 +70,7 @@ export const podsOn = (
     all: [],
     asked: { make: 0, look: 0, remove: 0 },
     faults: [],
+    begins: false,
     away: false,
     heeds: true,
     others: [],
@@ -75,7 +80,11 @@ export const podsOn = (
       const fault = pods.faults.shift()
       if (fault === 'refused') return Promise.reject(new OrderRefused('no such image name'))
       if (pods.away || fault === 'before') return Promise.reject(new Error('no answer'))
-      if (find(order.label) === undefined) pods.all.push(podOf(order))
+      if (find(order.label) === undefined) {
+        const pod = podOf(order)
+        pods.all.push(pod)
+        if (pods.begins) pod.begin()
+      }
       return fault === 'after' ? Promise.reject(new Error('no answer')) : Promise.resolve()
     },
     async look(label) {
@@ -92,8 +101,7 @@ export const podsOn = (
       const pod = find(label)
       if (!pod || pod.seen.state === 'ended') return Promise.resolve()
       pod.seen = { state: 'going', note: 'it is being removed' }
-      if (pods.heeds)
-        void Promise.resolve(pod.executor?.stop()).then(() => pod.die('its job is gone'))
+      if (pods.heeds) void pod.tell()
       return Promise.resolve()
     },
     left: () => (pods.away ? Promise.reject(new Error('no answer')) : Promise.resolve(pods.others)),
@@ -139,6 +147,10 @@ export const podsOn = (
         })
         pod.executor = executor
         void executor.start()
+      },
+      async tell() {
+        await pod.executor?.stop()
+        pod.die(pod.seen.state === 'going' ? 'its job is gone' : 'pod p, Failed, exit code 143')
       },
       die(note) {
         dead = true
