@@ -171,7 +171,7 @@ const crash = async (many: number): Promise<void> => {
   let [worlds, faults, broken] = [0, 0, 0]
   for (const [scenario, plan] of Object.entries(scenarios)) {
     const calls = await callsOf(plan)
-    const all = [...singles(calls), ...pairs(calls, many, seed)]
+    const all = [...singles(calls), ...pairs(calls.length, many, seed)]
     const left = Array.from({ length: Math.ceil(all.length / AT_ONCE) }, (_each, i) =>
       all.slice(i * AT_ONCE, (i + 1) * AT_ONCE),
     )
@@ -192,7 +192,7 @@ const crash = async (many: number): Promise<void> => {
     worlds += played
     faults += met
     lines.push(
-      `${scenario.padEnd(40)}${String(calls).padStart(5)} calls${String(played).padStart(7)} worlds`,
+      `${scenario.padEnd(40)}${String(calls.length).padStart(5)} calls${String(played).padStart(7)} worlds`,
     )
     console.error(lines.at(-1))
   }

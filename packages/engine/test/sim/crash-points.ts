@@ -1,8 +1,8 @@
 // PROOF-04: small scenarios in which every call of the network and of the store has a number, played again with a death
 // before it, a death after it, or an answer that never comes, at each number and at pairs of them.
 import { seededRandom, seedOf } from '../../src/kernel/random.ts'
-import type { Strike } from './faults.ts'
-import { HOWS } from './faults.ts'
+import type { Called, Strike } from './faults.ts'
+import { HOWS, howsOf } from './faults.ts'
 import type { Plan, Scenario } from './play.ts'
 import { play } from './play.ts'
 import { pick } from './world.ts'
@@ -14,7 +14,7 @@ const scenario = (
   workflows: readonly string[],
   more: Partial<Omit<Plan, 'scenario'>> & Partial<Scenario> = {},
 ): Plan => {
-  const { meddle = false, stopAtMs = null, ...plan } = more
+  const { meddle = false, stopAtMs = null, lastsMs = 0, ...plan } = more
   return {
     seed: seedOf(`crash points of ${workflows.join()}`),
     rates: {},
@@ -38,7 +38,7 @@ const scenario = (
     silent: false,
     skip: [],
     ...plan,
-    scenario: { strikes: [], meddle, stopAtMs },
+    scenario: { strikes: [], meddle, stopAtMs, lastsMs },
   }
 }
 
@@ -76,18 +76,21 @@ export const scenarios: Readonly<Record<string, Plan>> = {
   'a stop': scenario(['five', 'sleeper'], { real: true, stopAtMs: 300 }),
   'processes of their own': scenario(['five', 'flaky'], { real: true, isolated: true }),
   'over HTTP': scenario(['five', 'shipper'], { http: true }),
+  'runs of schedules': scenario(['one'], { runs: 1, schedules: true, lastsMs: 6_000 }),
+  'notices to sinks': scenario(['doomed', 'shipper'], { runs: 3, sinks: true }),
+  'deliveries to triggers': scenario(['one', 'asker'], { runs: 2, senders: true, lastsMs: 5_000 }),
 }
 
-/** How many calls the scenario makes when nothing befalls it; it must hold then. */
-export const callsOf = async (plan: Plan): Promise<number> => {
+/** The calls that the scenario makes when nothing befalls it; it must hold then. */
+export const callsOf = async (plan: Plan): Promise<readonly Called[]> => {
   const { rule, message, calls } = await play(plan)
   if (rule !== null) throw new Error(`${rule}: ${message}`)
   return calls
 }
 
-/** Every number with each way, in order. */
-export const singles = (calls: number): Strike[][] =>
-  Array.from({ length: calls }, (_each, i) => HOWS.map((how) => [{ call: i + 1, how }])).flat()
+/** Every number with each way that differs, in order. */
+export const singles = (calls: readonly Called[]): Strike[][] =>
+  calls.flatMap((call, i) => howsOf(call).map((how) => [{ call: i + 1, how }]))
 
 /** So many pairs, drawn evenly. The second strikes what comes of the first, and may be beyond the calls of a world without. */
 export const pairs = (calls: number, count: number, seed: number): Strike[][] => {

@@ -152,21 +152,18 @@ export const drawCoordinatorFaults = (random: Random): Rates => ({
   'context.change': 0.05 + 0.2 * random.next(),
 })
 
-/** What befalls a numbered call: whoever makes it dies before it or after it, or does not hear what came of it. */
+/** What is numbered: a request to a server that is up, and what is asked of the store. */
+export type Called = 'net' | 'write' | 'read'
+/** What befalls such a call: whoever makes it dies before it or after it, or does not hear what came of it. */
 export const HOWS = ['before', 'after', 'unknown'] as const
 export type How = (typeof HOWS)[number]
+/** The ways that differ: a read leaves nothing behind, so that a death after it is one before it. */
+export const howsOf = (call: Called): readonly How[] =>
+  call === 'read' ? ['before', 'unknown'] : HOWS
 export interface Strike {
   /** Calls of the network and of the store are numbered from 1 in their order, until faults are over. */
   readonly call: number
   readonly how: How
-}
-const KIND_OF: Readonly<Record<'net' | 'store', Readonly<Record<How, Kind>>>> = {
-  net: { before: 'executor.crash', after: 'executor.crash', unknown: 'net.drop_answer' },
-  store: {
-    before: 'orchestrator.crash_before',
-    after: 'orchestrator.crash_after',
-    unknown: 'store.error_after',
-  },
 }
 
 export class Faults {
@@ -179,7 +176,7 @@ export class Faults {
   /** How often two kinds struck at the same instant, neither of them a delay or a duplicate. */
   together = 0
   /** Calls that have been numbered. */
-  calls = 0
+  readonly calls: Called[] = []
   readonly #strikes: ReadonlyMap<number, How>
   readonly byKind = new Map<Kind, number>()
   readonly #world: World
@@ -215,15 +212,14 @@ export class Faults {
     return this.#lull
   }
 
-  /** Numbers a call, and says what is to befall it. */
-  next(of: 'net' | 'store'): How | null {
+  /** Numbers a call, and says what is to befall it; whoever sees to that counts it when it does. */
+  next(of: Called): How | null {
     if (this.over) return null
-    this.calls += 1
-    const how = this.#strikes.get(this.calls)
+    this.calls.push(of)
+    const number = this.calls.length
+    const how = this.#strikes.get(number)
     if (how === undefined) return null
-    const { calls } = this
-    this.#world.say(() => `call ${calls}: ${of}, ${how}`)
-    this.count(KIND_OF[of][how])
+    this.#world.say(() => `call ${number}: ${of}, ${how}`)
     return how
   }
 

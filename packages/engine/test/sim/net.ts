@@ -85,8 +85,12 @@ export class Net {
     // a process that has just ended says nothing more, though its last turn is not over
     if (!from.alive) return new Promise<T>(() => undefined)
     const sent = JSON.stringify(args)
-    const fate = faults.next('net')
-    if (fate === 'before' && this.kill(from)) return new Promise<T>(() => undefined)
+    const fate = this.server ? faults.next('net') : null
+    if (fate === 'before') {
+      const killed = this.kill(from)
+      faults.count(killed ? 'executor.crash' : 'net.drop_request')
+      if (killed) return new Promise<T>(() => undefined)
+    }
     return new Promise<T>((resolve, reject) => {
       let settled = false
       const pending = { to: this.server?.node ?? from, fail: (): void => fail('broke') }
@@ -113,8 +117,9 @@ export class Net {
       world.at(world.now + this.#latency(), this.server.node, () => {
         const unheard = fate !== null
         this.#arrive(from, verb, sent, unheard ? () => undefined : settle, resolve, reject)
-        // it dies while its request is at work
-        if (fate === 'after') this.kill(from)
+        // it dies while its request is at work, where it is one that can
+        const died = fate === 'after' && this.kill(from)
+        if (unheard) faults.count(died ? 'executor.crash' : 'net.drop_answer')
       })
       if (faults.hits('net.duplicate'))
         world.at(world.now + this.#latency() + this.#lateness(), this.server.node, () =>

@@ -205,8 +205,9 @@ export class Orchestrator {
         refusing.counted = true
         throw new Fault(refusing.code, 'the store refuses writes')
       }
-      const fate = this.#spared ? null : faults.next('store')
+      const fate = this.#spared ? null : faults.next('write')
       if (fate === 'before') {
+        faults.count('orchestrator.crash_before')
         this.crash(DOWN_MS)
         return never()
       }
@@ -252,11 +253,14 @@ export class Orchestrator {
       if (!node.alive) return never()
       if (this.#spared) return answer
       if (fate === 'after') {
+        faults.count('orchestrator.crash_after')
         this.crash(DOWN_MS)
         return never()
       }
-      if (fate === 'unknown')
+      if (fate === 'unknown') {
+        faults.count('store.error_after')
         throw new Fault('unknown_outcome', 'the connection was lost at the commit')
+      }
       if (faults.hits('orchestrator.crash_after')) {
         this.crash(200 + pick(faults.chance('orchestrator.crash_after'), 1_500))
         return never()
@@ -270,11 +274,13 @@ export class Orchestrator {
       run,
       read: async (transaction) => {
         if (!node.alive) return never()
-        const fate = this.#spared ? null : faults.next('store')
+        const fate = this.#spared ? null : faults.next('read')
         if (fate === 'before' || fate === 'after') {
+          faults.count('orchestrator.crash_before')
           this.crash(DOWN_MS)
           return never()
         }
+        if (fate === 'unknown') faults.count('store.error_before')
         if (fate === 'unknown' || (!this.#spared && faults.hits('store.error_before')))
           throw new Fault('store_unavailable', 'the connection was lost')
         return disk.read(transaction)

@@ -6,7 +6,7 @@ import type { Commit } from './commit.ts'
 import type { Driver } from './driver.ts'
 import { freshDisk } from './disk.ts'
 import { Fate } from './fate.ts'
-import type { Kind, Rates, Strike } from './faults.ts'
+import type { Called, Kind, Rates, Strike } from './faults.ts'
 import { drawCoordinatorFaults, drawProcessFaults, drawWeather, Faults } from './faults.ts'
 import { Hosts } from './hosts.ts'
 import { Liveness } from './liveness.ts'
@@ -76,6 +76,8 @@ export interface Scenario {
   readonly meddle: boolean
   /** When the first executor is told to stop, in milliseconds; it is started again after. */
   readonly stopAtMs: number | null
+  /** How long schedules and senders go on at least, in milliseconds. */
+  readonly lastsMs: number
 }
 
 export interface Verdict {
@@ -88,7 +90,7 @@ export interface Verdict {
   readonly together: number
   readonly drawn: number
   /** Numbered calls of the network and of the store, while faults could strike. */
-  readonly calls: number
+  readonly calls: readonly Called[]
   readonly byKind: ReadonlyMap<Kind, number>
   readonly hash: string
   readonly events: number
@@ -307,7 +309,7 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
 
   const sinks: Sinks = new Sinks(world, disk, {
     on: plan.sinks,
-    quiet,
+    quiet: quiet || scenario !== undefined,
     jumped: () => fate.jumped,
     overMs: plan.chaosMs,
     settings,
@@ -339,11 +341,13 @@ const played = async (plan: Plan, world: World): Promise<Verdict> => {
   }
   const isOver = (): boolean =>
     scenario !== undefined &&
+    world.now >= scenario.lastsMs &&
+    sinks.over &&
     people.asked >= plan.runs &&
     people.answered === people.asked &&
     shadow.active.size === 0
   await world.play(plan.chaosMs, isOver)
-  const { calls } = faults
+  const calls = [...faults.calls]
   const chaosOver = world.violation === null
   if (chaosOver) {
     people.leave()
@@ -466,6 +470,9 @@ const heal = async (
   }
   look()
   await world.play(world.now + 300_000, () => over)
+  // runs that have not ended are told of by name
+  if (!over && !world.violation && shadow.active.size === 0)
+    world.violate('L9', 'all runs have ended, and something is still asked for or at work')
 }
 
 /** A world without faults: nothing is tried again and nothing is refused that should not be. */
