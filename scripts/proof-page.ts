@@ -12,6 +12,14 @@ What the simulator said last, as it said it. Each section is written by its comm
 command on the same sources, which stand beside each bug, gets the same figures, save for the time. The promises are PROOF-01 to PROOF-05: one seed
 gives one history; a fault counts when it hits an operation in flight or something held; delays and duplicates count for
 half of them at most; what is planted must be found.
+
+- \`npm run sim -- --faults N --seed S\` plays worlds until N faults have counted, and prints the line that plays a world again in
+  which something did not hold.
+- \`npm run sim -- --crash-points N --seed S\` plays small scenarios whose every call has a number: at each number, whoever makes the
+  call dies before it, dies after it, or never hears of its answer, and so do N pairs of calls for each scenario (PROOF-04).
+- \`npm run sim -- --planted NAME\` builds one bug into the sources and looks for it. Those named \`spawn-…\` and \`pod-…\` are looked for
+  in worlds of their own: executors that are started for a queue, and a Kubernetes cluster that answers late, loses answers, evicts
+  pods and loses machines while launchers die.
 `
 
 export const sections = ['A batch of worlds', 'Crash points', 'Planted bugs'] as const
