@@ -1,6 +1,7 @@
 // What is wrong with a definition, in sentences: looked at where it is written and again where it is registered, since a
 // limit or a name that nobody can keep would leave its runs to wait for ever, or fail the transaction that starts them.
 import { shown } from '../kernel/json.ts'
+import { INT_MAX } from '../kernel/numbers.ts'
 import type { MembersOf } from '../kernel/known-members.ts'
 import { strangeMembers } from '../kernel/known-members.ts'
 import type { Definition, LimitDeclaration } from './definition.ts'
@@ -41,6 +42,9 @@ const LIMIT: MembersOf<LimitDeclaration> = {
   units: true,
 }
 
+const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= INT_MAX
+
 const limitFaults = (limit: unknown, where: string): string[] => {
   if (typeof limit !== 'object' || limit === null || Array.isArray(limit))
     return [
@@ -48,14 +52,13 @@ const limitFaults = (limit: unknown, where: string): string[] => {
     ]
   const { key, value, mode, policy, units } = limit as Readonly<Record<string, unknown>>
   const isUnits =
-    units === undefined ||
-    (typeof units === 'string' ? units !== '' : Number.isSafeInteger(units) && Number(units) >= 1)
+    units === undefined || (typeof units === 'string' ? units !== '' : isCount(units) && units >= 1)
   return [
     ...strangeMembers(limit, LIMIT, where),
     ...nameFaults([[`${where}.key`, key]]),
-    ...(Number.isSafeInteger(value) && Number(value) >= 0
+    ...(isCount(value)
       ? []
-      : [`${where}.value is ${shown(value)}; expected a whole number of 0 or more`]),
+      : [`${where}.value is ${shown(value)}; expected a whole number of 0 to ${INT_MAX}`]),
     ...(mode === undefined || mode === 'while_held' || mode === 'whole_run'
       ? []
       : [`${where}.mode is ${shown(mode)}; expected while_held or whole_run`]),
@@ -65,7 +68,7 @@ const limitFaults = (limit: unknown, where: string): string[] => {
     ...(isUnits
       ? []
       : [
-          `${where}.units is ${shown(units)}; expected a whole number of 1 or more, or the path of one in the input`,
+          `${where}.units is ${shown(units)}; expected a whole number of 1 to ${INT_MAX}, or the path of one in the input`,
         ]),
   ]
 }

@@ -1,6 +1,7 @@
 // Every number that the engine decides by, with its default. A name ends in its unit: `Ms`, `Bytes` or `Chars`; what has
 // none is counted.
 import { strangeMembers } from '../kernel/known-members.ts'
+import { INT_MAX } from '../kernel/numbers.ts'
 
 export interface Settings {
   /** How long a session may drive what it holds after its last renewal. */
@@ -142,6 +143,14 @@ export const settingsFaults = (settings: Settings): string[] => {
       .filter(([, value]) => !Number.isFinite(value) || value < 0)
       .map(([name, value]) => `${name} is ${String(value)}; expected a number of 0 or more`),
   ]
+  // what is counted is counted in columns of 32 bits
+  for (const [name, value] of Object.entries(settings))
+    if (
+      !/(Ms|Bytes|Chars)$/.test(name) &&
+      value >= 0 &&
+      !(Number.isInteger(value) && value <= INT_MAX)
+    )
+      faults.push(`${name} is ${value}; expected a whole number of 0 to ${INT_MAX}`)
   // a period of nothing is a loop without rest, and a lease of nothing has lapsed before it was given
   for (const name of PERIODS)
     if (settings[name] === 0) faults.push(`${name} is 0; expected a duration of 1 ms or more`)

@@ -2,6 +2,9 @@
 // says the same in SQL and a test compares the two.
 import type { Run, RunStatus, WaitOn } from './run.ts'
 
+/** The least weight of an owner; each of its starts is placed one over its weight behind the last. */
+export const WEIGHT_MIN = 0.001
+
 export type LimitMode = 'whole_run' | 'while_held'
 
 /** 3 holds both kinds, 1 only whole_run limits, 2 only while_held limits, 0 none. */

@@ -1,6 +1,7 @@
 // Starting a run: from a command and the catalog to the row that is inserted, or a refusal. Pure.
 import { LeaseholdError } from '../kernel/errors.ts'
 import { canonical, decode, jsonFault, shown } from '../kernel/json.ts'
+import { INT_MAX } from '../kernel/numbers.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
@@ -293,10 +294,10 @@ const keyedLimits = (definition: Definition, input: unknown): Outcome<{ limits: 
       )
     const wanted =
       typeof declared.units === 'string' ? at(input, declared.units) : (declared.units ?? 1)
-    if (typeof wanted !== 'number' || !Number.isInteger(wanted) || wanted < 1)
+    if (typeof wanted !== 'number' || !Number.isInteger(wanted) || wanted < 1 || wanted > INT_MAX)
       return refuse(
         'invalid_input',
-        `the limit ${declared.key} takes ${String(wanted)} units; expected a whole number of 1 or more`,
+        `the limit ${declared.key} takes ${String(wanted)} units; expected a whole number of 1 to ${INT_MAX}`,
         { limit: declared.key },
       )
     limits.push({

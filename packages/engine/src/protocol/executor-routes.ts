@@ -12,7 +12,7 @@ import {
   renewRequest,
 } from './executor-shapes.ts'
 import { route } from './route.ts'
-import { instant, name } from './values.ts'
+import { instant, int, name } from './values.ts'
 
 const ours = { group: 'executor protocol', role: 'executor', hot: true, size: 'bulk' } as const
 
@@ -81,7 +81,7 @@ export const executorRoutes = {
     path: '/v1/executor/journal',
     summary:
       'Entries of a run that the session holds, after a number, up to a page; an empty page ends the journal',
-    body: z.object({ session: name, run: name, after: z.number().int().min(0) }),
+    body: z.object({ session: name, run: name, after: int.min(0) }),
     answer: z.object({ entries: z.array(z.unknown()) }),
     refusals: ['stale_attempt'],
   }),

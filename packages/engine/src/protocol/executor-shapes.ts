@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { firstReasons } from '../model/attempt.ts'
 import { LINE_MAX, logSources } from '../model/log.ts'
 import { entryKinds } from '../model/work.ts'
-import { instant, json, jsonText, maybe, name, someJson, whole } from './values.ts'
+import { instant, int, json, jsonText, maybe, name, someJson, whole } from './values.ts'
 
 /** How long one request may wait for runs, in milliseconds: proxies cut what is silent for longer. */
 export const CLAIM_WAIT_MS_MAX = 20_000
@@ -26,10 +26,10 @@ const definition = z
     limits: z.array(
       z.object({
         key: name,
-        value: whole.min(0),
+        value: int.min(0),
         mode: z.enum(['whole_run', 'while_held']).exactOptional(),
         policy: z.enum(['queue', 'reject']).exactOptional(),
-        units: z.union([whole, z.string()]).exactOptional(),
+        units: z.union([int, z.string()]).exactOptional(),
       }),
     ),
     totalLimitMs: ms.nullable(),
@@ -51,14 +51,14 @@ const definition = z
 
 export const registerRequest = z
   .object({
-    protocol: whole,
+    protocol: int,
     session: name,
     build: text,
     host: text,
-    pid: whole,
+    pid: int,
     queues: z.array(name).max(1_000),
     labels: z.array(name).max(1_000),
-    capacity: whole.min(0),
+    capacity: int.min(0),
     definitions: z.array(definition).max(1_000),
   })
   .meta({ id: 'Register' })
@@ -66,8 +66,8 @@ export const registerRequest = z
 export const claimRequest = z
   .object({
     session: name,
-    claim: whole.min(1),
-    most: whole.min(0).max(10_000),
+    claim: int.min(1),
+    most: int.min(0).max(10_000),
     except: z.array(name).max(100_000),
     only: z.array(name).exactOptional(),
     waitMs: z.number().min(0),
@@ -75,7 +75,7 @@ export const claimRequest = z
   .meta({ id: 'Claim' })
 
 const entry = z.object({
-  n: whole.min(1),
+  n: int.min(1),
   key,
   kind: z.enum(entryKinds),
   at: instant,
@@ -93,7 +93,7 @@ const child = z.object({
   owner: maybe(z.union([name, z.literal('')])),
   queue: maybe(name),
   labels: maybe(z.array(name)),
-  priority: maybe(whole),
+  priority: maybe(int),
   delayMs: maybe(ms),
   startAt: maybe(instant),
   startByMs: maybe(ms),
@@ -109,7 +109,7 @@ const waitRecord = z.object({
   name: z.string().nullable().exactOptional(),
   dueInMs: ms.exactOptional(),
   dueAt: instant.exactOptional(),
-  tries: whole.exactOptional(),
+  tries: int.exactOptional(),
   error: jsonText.exactOptional(),
   approval: z
     .object({ prompt: z.string(), data: jsonText, deciders: z.array(name) })
@@ -144,14 +144,14 @@ const end = z.discriminatedUnion('kind', [
 export const attemptWrite = z
   .object({
     run: name,
-    attempt: whole,
+    attempt: int,
     entries: z.array(entry),
     waits: z.array(waitRecord).exactOptional(),
     closes: z.array(key).exactOptional(),
     spawns: z.array(child.extend({ as: key })).exactOptional(),
     state: jsonText.exactOptional(),
     progress: someJson.exactOptional(),
-    stream: z.array(z.object({ stream: name, seq: whole, data: jsonText })).exactOptional(),
+    stream: z.array(z.object({ stream: name, seq: int, data: jsonText })).exactOptional(),
     firstReason: z.enum(firstReasons).nullable().exactOptional(),
     phase: z.enum(['preparing', 'launched']).exactOptional(),
     look: z.boolean().exactOptional(),
@@ -159,7 +159,7 @@ export const attemptWrite = z
   })
   .meta({ id: 'AttemptWrite' })
 
-const held = z.object({ run: name, attempt: whole })
+const held = z.object({ run: name, attempt: int })
 
 export const renewRequest = z
   .object({
@@ -169,8 +169,8 @@ export const renewRequest = z
     letGo: z.array(held.extend({ reason: text })),
     held: z
       .union([
-        z.object({ claim: whole, digest: z.string() }),
-        z.object({ claim: whole, runs: z.array(held) }),
+        z.object({ claim: int, digest: z.string() }),
+        z.object({ claim: int, runs: z.array(held) }),
       ])
       .exactOptional(),
   })
@@ -185,7 +185,7 @@ const logLine = z.object({
 })
 
 export const logParts = z
-  .array(z.object({ run: name, attempt: whole, lines: z.array(logLine).min(1).max(10_000) }))
+  .array(z.object({ run: name, attempt: int, lines: z.array(logLine).min(1).max(10_000) }))
   .max(1_000)
 
 export const logsRequest = z.object({ session: name, parts: logParts }).meta({ id: 'Logs' })
@@ -201,11 +201,11 @@ export const closeRequest = z
 
 /** For whom a launcher asks for a token: the session that the attempt's own process will have. */
 export const grantRequest = z
-  .object({ session: name, run: name, attempt: whole.min(1), runner: name, startByMs: ms })
+  .object({ session: name, run: name, attempt: int.min(1), runner: name, startByMs: ms })
   .meta({ id: 'Grant' })
 
 export const adoptRequest = z
-  .object({ session: name, run: name, attempt: whole.min(1) })
+  .object({ session: name, run: name, attempt: int.min(1) })
   .meta({ id: 'Adopt' })
 
 /** An answer of the engine, as model/work.ts has it. */

@@ -13,8 +13,9 @@ import {
   workflow,
 } from './operations-shapes.ts'
 import { EXPOSITION } from '../kernel/meters.ts'
+import { WEIGHT_MIN } from '../model/slots.ts'
 import { route } from './route.ts'
-import { inQuery, instant, maybe, ms, name, whole } from './values.ts'
+import { inQuery, instant, int, maybe, ms, name, whole } from './values.ts'
 
 const orderId = z.string().min(1).max(500)
 const settledOrder = z.object({
@@ -73,12 +74,12 @@ export const operationsRoutes = {
     role: 'operator',
     params: z.strictObject({ key: name }),
     body: z.strictObject({
-      value: whole.min(0).nullable().describe('null: the code’s value again'),
+      value: int.min(0).nullable().describe('null: the code’s value again'),
       mode: z
         .enum(['whole_run', 'while_held'])
         .optional()
         .describe('For a key that has no row yet'),
-      weight: z.number().positive().max(1_000).optional(),
+      weight: z.number().min(WEIGHT_MIN).max(1_000).optional(),
     }),
     answer: slotDetail,
     refusals: [],

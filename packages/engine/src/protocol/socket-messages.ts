@@ -9,7 +9,7 @@ import {
   registerRequest,
   renewRequest,
 } from './executor-shapes.ts'
-import { json, name, whole } from './values.ts'
+import { int, json, name, whole } from './values.ts'
 
 const id = whole.min(1)
 const text = z.string().max(4_000)
@@ -24,7 +24,7 @@ const ready = claimRequest.omit({ session: true })
 /** What an executor says. Its session is that of its connection, so no message names one but the first. */
 export const fromExecutor = z.discriminatedUnion('type', [
   /** The first message of each connection. The first connection of a session registers it, a later one takes it over. */
-  asked('session:register', registerRequest.extend({ connection: whole.min(1) })),
+  asked('session:register', registerRequest.extend({ connection: int.min(1) })),
   /** It has room: the answer says which offer was made, or that there was none in time. */
   asked('session:ready', ready),
   /** It has none any more: no offer is made until it is ready again. */
@@ -43,7 +43,7 @@ export const fromExecutor = z.discriminatedUnion('type', [
     'run:checkpoint',
     z.object({ writes: z.array(z.unknown()).max(10_000).describe('Each an AttemptWrite') }),
   ),
-  asked('run:journal', z.object({ run: name, after: whole.min(0) })),
+  asked('run:journal', z.object({ run: name, after: int.min(0) })),
   /** Lines of attempts, which may be those of an earlier session of this executor. */
   asked('run:logs', logsRequest),
 ])

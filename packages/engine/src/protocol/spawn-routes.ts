@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { spawnMachine } from '../model/spawn.ts'
 import { route } from './route.ts'
-import { inQuery, instant, ms, name, whole } from './values.ts'
+import { inQuery, instant, int, ms, name } from './values.ts'
 
 const spawn = z
   .object({
@@ -32,8 +32,8 @@ export const spawnRoutes = {
       queue: name,
       spawner: name,
       kind: name,
-      max: whole.min(0),
-      slots: whole.min(1),
+      max: int.min(0),
+      slots: int.min(1),
       afterMs: ms,
       cooldownMs: ms,
       startByMs: ms,

@@ -1,6 +1,7 @@
 // The small pieces that many shapes are made of: ids, names, instants, JSON values.
 import * as z from 'zod'
 import { AROUND, DEPTH_MAX, jsonFault } from '../kernel/json.ts'
+import { INT_MAX } from '../kernel/numbers.ts'
 import { runMachine, waitKinds } from '../model/run.ts'
 
 const LONE_OR_CONTROL =
@@ -25,6 +26,8 @@ export const instant = z
   .describe('Milliseconds since the epoch, on the store’s clock')
 export const ms = z.number().int().min(0).max(1e15).describe('Milliseconds')
 export const whole = z.number().int()
+/** A whole number that a column keeps. */
+export const int = whole.min(-INT_MAX).max(INT_MAX)
 export const json = z.unknown().describe('Any JSON value')
 
 /** JSON as text, as executors send it. It is kept as it came, so everybody who reads it later relies on its being JSON. */

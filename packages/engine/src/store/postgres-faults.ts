@@ -1,5 +1,5 @@
 // What PostgreSQL and the way to it say, as faults: once, here. Codes are those of the manual's appendix A.
-import { Defect, Fault } from '../kernel/errors.ts'
+import { Defect, Fault, LeaseholdError } from '../kernel/errors.ts'
 import { UniqueViolation } from './sql.ts'
 
 /** How far a transaction had come when it failed. */
@@ -19,6 +19,12 @@ export const isOutlived = (error: Error): boolean =>
 
 /** A prepared statement is not where it was prepared, or is there already. */
 export const isUnprepared = (error: Error): boolean => ['26000', '42P05'].includes(codeOf(error))
+
+/**
+ * What was sent cannot be kept, whenever it is sent: a number beyond its column, a text beyond its index (22, 54). It is the
+ * item's own, so that it fails no other of its batch, and no server.
+ */
+export const isUnfit = (error: Error): boolean => /^(22|54)/.test(codeOf(error))
 
 /** A row that must be new was there. */
 export const violationOf = (error: Error): UniqueViolation | null =>
@@ -60,7 +66,7 @@ const SENTENCES: readonly (readonly [RegExp, (message: string) => Fault])[] = [
   ],
   [/^57014$/, (message) => new Fault('store_unavailable', `a statement took too long: ${message}`)],
   [/^(28|3D)/, (message) => new Fault('store_unavailable', `the database refuses us: ${message}`)],
-  [/^(53|54|55|57|58)/, (message) => new Fault('store_unavailable', `the database: ${message}`)],
+  [/^(53|55|57|58)/, (message) => new Fault('store_unavailable', `the database: ${message}`)],
 ]
 
 /** The fault for an error of `pg`. `at` names the statement, null where the connection was lost. */
@@ -88,6 +94,13 @@ export const faultOf = (error: Error, at: string | null, stage: Stage): Error =>
     return new Fault('store_unavailable', `transactions kept meeting: ${error.message}`, {
       cause: error,
     })
+  if (isUnfit(error))
+    return new LeaseholdError(
+      'invalid_request',
+      `the database cannot keep what was sent: ${error.message} (${at}); send what fits, a repeat would be refused too`,
+      { state: code },
+      { cause: error },
+    )
   for (const [pattern, make] of SENTENCES) {
     if (!pattern.test(code)) continue
     const fault = make(error.message)

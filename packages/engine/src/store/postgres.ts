@@ -15,7 +15,14 @@ import type { PlannedMigration } from './migration-plan.ts'
 import type { PipelineError, Plan, Send } from './pipeline.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Stage } from './postgres-faults.ts'
-import { faultOf, isConflict, isOutlived, isUnprepared, violationOf } from './postgres-faults.ts'
+import {
+  faultOf,
+  isConflict,
+  isOutlived,
+  isUnfit,
+  isUnprepared,
+  violationOf,
+} from './postgres-faults.ts'
 import type { Ask, Param, Sql, Statement, Steps, Tx } from './sql.ts'
 import type { Manner, Store, Tap } from './store.ts'
 
@@ -282,8 +289,12 @@ export const openPostgres = (options: PostgresOptions): PostgresStore => {
           plans.clear()
           log.info('store.plans_outlived', { error: failure.error.message, at: failure.at })
         }
-        if ((!unprepared && !outlived && !isConflict(failure.error)) || tries >= TRIES)
+        if ((!unprepared && !outlived && !isConflict(failure.error)) || tries >= TRIES) {
+          // said here too, since what sends it may be a mistake of our own
+          if (failure.at !== null && isUnfit(failure.error))
+            log.warn('store.content_refused', { error: failure.error.message, at: failure.at })
           throw faultOf(failure.error, failure.at, stage)
+        }
         if (!unprepared && !outlived) await sleep(timers, jittered(random, 5 * 2 ** tries))
       }
     }

@@ -2,7 +2,7 @@
 import { existsSync, statfsSync } from 'node:fs'
 import path from 'node:path'
 import type { FaultCode } from '../kernel/codes.ts'
-import { Defect, Fault } from '../kernel/errors.ts'
+import { Defect, Fault, LeaseholdError } from '../kernel/errors.ts'
 import { placeOf } from './file-place.ts'
 
 /** The fault that an error of the driver means; anything that is not the outside's doing passes unchanged. */
@@ -25,6 +25,13 @@ export const faultOf = (error: unknown, file?: string): unknown => {
     starts.some((start) => code.startsWith(`SQLITE_${start}`))
   // it was one when it was opened, or an engine has had it: its lock stands beside it
   const damaged = is('NOTADB') && (file === undefined || existsSync(`${placeOf(file)}.owner`))
+  if (is('TOOBIG'))
+    return new LeaseholdError(
+      'invalid_request',
+      `the store cannot keep what was sent: ${message}; send what fits, a repeat would be refused too`,
+      {},
+      { cause: error },
+    )
   if (is('NOTADB') && !damaged)
     return fault(
       'not_a_database',

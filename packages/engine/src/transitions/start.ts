@@ -14,6 +14,7 @@ import type {
   StartCommand,
 } from '../model/start.ts'
 import { planStart } from '../model/start.ts'
+import { WEIGHT_MIN } from '../model/slots.ts'
 import type { Statement, Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import { insertEvents } from '../store/tables/journal.ts'
@@ -245,7 +246,7 @@ const place = (
     own === null
       ? planned.limits.filter(({ key }) => inLine.has(key)).map(({ key }) => tags.get(key) ?? 0)
       : [tags.get(own) ?? 0]
-  const weight = own === null ? 1 : (limits.get(own)?.weight ?? 1)
+  const weight = own === null ? 1 : Math.max(WEIGHT_MIN, limits.get(own)?.weight ?? 1)
   const tag = Math.max(virtual, ...behind) + 1 / weight
   for (const { key } of planned.limits)
     if (own === null || key === own) tags.set(key, Math.max(tags.get(key) ?? 0, tag))

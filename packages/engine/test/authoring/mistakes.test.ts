@@ -320,7 +320,7 @@ describe('definitions that nobody could keep', () => {
     const made = workflow('a', () => 1)
     const bad = { ...made, definition: { ...made.definition, limits: [{ ...limit, value: -1 }] } }
     await expect(testEngine({ workflows: [bad] })).rejects.toThrow(
-      'a version 1: limits[0].value is -1; expected a whole number of 0 or more',
+      'a version 1: limits[0].value is -1; expected a whole number of 0 to 2147483647',
     )
   })
 })

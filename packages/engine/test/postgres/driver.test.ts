@@ -156,6 +156,25 @@ describe('transactions', () => {
     expect(all()).toHaveLength(2)
   })
 
+  it('RAIL-09 what no index and no column holds is the refusal of what was sent, not a fault to repeat', async () => {
+    const store = open()
+    // what PostgreSQL packs for an index is longer than one holds only where it is as random
+    let seed = 1
+    const long = Array.from({ length: 5_000 }, () =>
+      String.fromCharCode(33 + (((seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) >> 16) % 90)),
+    ).join('')
+    for (const [id, n] of [
+      [long, 1],
+      ['a', 2 ** 40],
+    ] as const)
+      await expect(
+        doing(store, function* () {
+          yield* finish(statement(put, id, n))
+        }),
+      ).rejects.toMatchObject({ name: 'LeaseholdError', code: 'invalid_request' })
+    expect(all()).toEqual([])
+  })
+
   it('PROOF-06 an error of ours inside a transaction rolls it back', async () => {
     const store = open({ connections: 2 })
     for (let i = 0; i < 5; i++)

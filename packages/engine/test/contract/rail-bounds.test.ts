@@ -1,0 +1,149 @@
+// What no column and no index can hold is refused by name at the door, or as its own item's: it fails no other, and no server.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { INT_MAX } from '../../src/kernel/numbers.ts'
+import { PROTOCOL_VERSION } from '../../src/model/work.ts'
+import type { Handler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/handler.ts'
+import type { TestStore } from '../support/store.ts'
+import { definition, entry, only, openStore, registration } from '../support/store.ts'
+
+let t: TestStore
+let h: Handler
+/** What would have ended the server. */
+let defects: unknown[]
+beforeEach(async () => {
+  t = await openStore()
+  defects = []
+  h = makeHandler(t.engine, { onDefect: (error) => defects.push(error) })
+})
+afterEach(async () => {
+  h.stop()
+  await t.close()
+})
+
+interface Answer {
+  readonly status: number
+  readonly body: Record<string, unknown>
+}
+const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+  const request = new Request(`http://localhost${path}`, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const response = await h.fetch(request)
+  return {
+    status: response.status,
+    body: JSON.parse(await response.text()) as Record<string, unknown>,
+  }
+}
+
+const FAR = 2 ** 40
+
+describe('RAIL-09 a number that no column can hold', () => {
+  it('RAIL-09 of a write is the refusal of its item, and the others of its batch are applied', async () => {
+    const s = await t.session()
+    await t.start('w')
+    await t.start('w')
+    const [a, b] = await s.claim(2)
+    if (!a || !b) throw new Error('two runs are claimed')
+    const waits = [{ key: 'r', kind: 'retry' as const, tries: FAR, dueInMs: 5 }]
+    const [, good] = await Promise.all([
+      // past the door, as an executor beside its engine writes
+      s.write(a, { waits }).catch((error: unknown) => error),
+      s.write(b, { entries: [entry(1)], waits: [] }),
+    ])
+    expect(good).toMatchObject({ ok: true })
+  })
+
+  it('RAIL-09 of an executor is refused at the door', async () => {
+    const s = await t.session()
+    await t.start('w')
+    const run = only(await s.claim(1))
+    const post = (path: string, body: unknown): Promise<Answer> =>
+      call('POST', `/v1/executor/${path}`, body)
+    const write = async (more: object): Promise<unknown> => {
+      const { status, body } = await post('write', {
+        session: s.id,
+        writes: [{ run: run.run, attempt: 1, entries: [], ...more }],
+      })
+      expect(status).toBe(200)
+      return (body['answers'] as unknown[])[0]
+    }
+    const register = registration('ses_x', { protocol: PROTOCOL_VERSION })
+    for (const [path, body] of [
+      ['register', { ...register, pid: FAR }],
+      ['register', { ...register, capacity: FAR }],
+      ['claim', { session: s.id, claim: FAR, most: 1, except: [], waitMs: 0 }],
+      ['journal', { session: s.id, run: run.run, after: FAR }],
+      [
+        'renew',
+        {
+          session: s.id,
+          draining: false,
+          status: null,
+          letGo: [{ run: 'a', attempt: FAR, reason: 'x' }],
+        },
+      ],
+      [
+        'renew',
+        {
+          session: s.id,
+          draining: false,
+          status: null,
+          letGo: [],
+          held: { claim: FAR, digest: 'a' },
+        },
+      ],
+    ] as const)
+      expect(await post(path, body), path).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_request' },
+      })
+    for (const more of [
+      { attempt: FAR },
+      { entries: [entry(FAR)] },
+      { waits: [{ key: 'a', kind: 'retry', tries: FAR, dueInMs: 5 }] },
+      { stream: [{ stream: 'a', seq: FAR, data: null }] },
+    ])
+      expect(await write(more), JSON.stringify(more)).toMatchObject({
+        ok: false,
+        code: 'invalid_request',
+      })
+    expect(defects).toEqual([])
+  })
+
+  it('RAIL-09 SLOT-01 of a limit is refused where it is set, declared or taken', async () => {
+    await t.session()
+    expect(await call('PUT', '/v1/slots/k', { value: INT_MAX })).toMatchObject({ status: 200 })
+    expect(await call('PUT', '/v1/slots/k', { value: INT_MAX + 1 })).toMatchObject({ status: 400 })
+    const limits = (value: number, units: number | string) => ({
+      definitions: [definition('bytes', { limits: [{ key: 'bytes', value, units }] })],
+    })
+    for (const [value, units] of [
+      [INT_MAX + 1, 'input.size'],
+      [1, INT_MAX + 1],
+    ] as const)
+      await expect(t.session(limits(value, units))).rejects.toMatchObject({
+        code: 'invalid_config',
+      })
+    await t.session(limits(INT_MAX, 'input.size'))
+    const start = (size: number): Promise<Answer> =>
+      call('POST', '/v1/runs', { workflow: 'bytes', input: { size } })
+    expect(await start(INT_MAX)).toMatchObject({ status: 200 })
+    expect(await start(INT_MAX + 1)).toMatchObject({ status: 422, body: { code: 'invalid_input' } })
+    expect(defects).toEqual([])
+  })
+
+  it('RAIL-09 SLOT-07 a weight of almost nothing is refused, and one that is there already ends no server', async () => {
+    await t.session()
+    const set = (weight: number): Promise<Answer> =>
+      call('PUT', '/v1/slots/owner:bob', { value: 5, weight })
+    expect(await set(1e-309)).toMatchObject({ status: 400 })
+    expect(await set(0.001)).toMatchObject({ status: 200 })
+    t.sql("update limits set weight = 1e-309 where key = 'owner:bob' returning key")
+    expect(await call('POST', '/v1/runs', { workflow: 'w', owner: 'bob' })).toMatchObject({
+      status: 200,
+    })
+    expect(defects).toEqual([])
+  })
+})
