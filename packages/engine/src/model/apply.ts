@@ -264,7 +264,8 @@ export const applyWrite = (
 
   let successor: Planned | null = null
   if (write.end?.kind === 'continue' && last.status === 'succeeded') {
-    const planned = planSuccessor(run, write.end, found.state, context)
+    const state = write.state === undefined ? found.state : write.state
+    const planned = planSuccessor(run, write.end, state, context)
     if (!planned.ok) return planned
     successor = planned.planned
   }
@@ -406,7 +407,14 @@ const planSuccessor = (
     labels: run.labels,
     priority: run.priority,
   }
-  const outcome = planStart(command, { continues: { series: run.series, state } }, context)
+  const outcome = planStart(
+    command,
+    {
+      continues: { series: run.series, state },
+      ...(run.onEndOf === null ? {} : { onEndOf: run.onEndOf }),
+    },
+    context,
+  )
   if (!outcome.ok) return outcome
   const { planned } = outcome
   const same =

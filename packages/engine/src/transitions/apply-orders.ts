@@ -158,14 +158,14 @@ const outcomeOf = (child: string, { status, reason, note, output, error }: Ended
       status,
       reason,
       note,
-      output: output === null ? null : stored(output, `the result of ${child}`),
+      // left out where it returned nothing: null is a value
+      ...(output === null ? {} : { output: stored(output, `the result of ${child}`) }),
       error: error === null ? null : stored(error, `the error of ${child}`),
     }),
     (sentence) => ({
       status: 'failed',
       reason: 'row_unreadable',
       note: sentence,
-      output: null,
       error: { name: 'Fault', message: sentence, code: 'row_unreadable' },
     }),
   )

@@ -85,6 +85,7 @@ export function* retry(
           },
           origin: {
             retryOf: run.id,
+            ...(run.onEndOf === null ? {} : { onEndOf: run.onEndOf }),
             entries: step ? step.n - 1 : 0,
             journalBytes: copied?.bytes ?? 0,
           },

@@ -38,12 +38,13 @@ export const runChild = async <I, O>(
       status: string
       reason: string | null
       note: string | null
-      output: unknown
+      output?: unknown
       error: FailureData | null
     }
   }>(received)
   if (value.status !== 'succeeded') throw new ChildFailedError(value)
-  return scope.revived(value.output ?? undefined, codecOf(workflow.options.codec)) as O
+  if (value.output === undefined) return undefined as O
+  return scope.revived(value.output, codecOf(workflow.options.codec)) as O
 }
 
 export const spawnChild = async <I, O>(

@@ -135,6 +135,7 @@ export class Scope {
   ): { prefix: string; run: () => Promise<O> } {
     for (const name of names) mustKeep(name, `a name within ${names[0]}`)
     const prefix = `${this.prefix}${names.map(escaped).join(':')}/`
-    return { prefix, run: () => body(this.#within(this.env, prefix)) }
+    // what a body throws before its first promise is its failure too
+    return { prefix, run: async () => body(this.#within(this.env, prefix)) }
   }
 }

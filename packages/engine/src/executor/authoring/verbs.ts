@@ -184,13 +184,20 @@ class RunContext implements Context {
   async all(name: string, branches: Bodies): Promise<never> {
     mustBeBranches(branches, shown(name))
     this.#scope.keyFor(name, 'all')
-    const values = await Promise.all(
-      Object.entries(branches).map(
-        async ([branch, body]) =>
-          [branch, await this.#scope.inner([name, branch], body).run()] as const,
-      ),
-    )
-    return Object.fromEntries(values) as never
+    const scopes = Object.entries(branches).map(([branch, body]) => ({
+      branch,
+      ...this.#scope.inner([name, branch], body),
+    }))
+    try {
+      const values = await Promise.all(
+        scopes.map(async ({ branch, run }) => [branch, await run()] as const),
+      )
+      return Object.fromEntries(values) as never
+    } catch (error) {
+      // at the same place on replay, where the same outcome fails it: no entry has to say so
+      for (const { prefix } of scopes) this.#scope.env.driver.endScope(prefix)
+      throw error
+    }
   }
 
   race(name: string, branches: Bodies): Promise<never> {

@@ -117,6 +117,8 @@ export interface Driver {
   inPlace(change: 1 | -1): void
   /** A scope has lost its race: its branches are dropped, and the keys of its waits are returned, to be closed. */
   closeScope(prefix: string): string[]
+  /** As `closeScope`, where no entry says so: the waits are closed by the next write. */
+  endScope(prefix: string): void
   isClosed(key: string): boolean
   /** A mark received at once, without waiting for rest. */
   mark(key: string, kind: EntryKind): boolean

@@ -43,6 +43,10 @@ export const letGoEnd = (job: Job, why: WhyLetGo): EndReport => {
   return { kind: 'hand_back', reason: 'chain', toEnd: true, ifWaiting: why.rivals() }
 }
 
+/** Whether the store may answer it with "go on": a wait was satisfied meanwhile, or nobody waits for the slot. */
+export const mayBeTakenBack = (end: EndReport): boolean =>
+  end.kind === 'suspend' || (end.kind === 'hand_back' && end.ifWaiting !== undefined)
+
 /** The store refuses the content of a write: the run fails by name, and nothing else is touched. */
 export const refusedEnd = (answer: Extract<WriteAnswer, { ok: false }>): EndReport => ({
   kind: 'fail',

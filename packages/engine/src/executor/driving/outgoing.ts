@@ -23,9 +23,16 @@ export class Outgoing {
   readonly #attempt: number
   #count: number
   #unsent: Entry[] = []
-  #waits: WaitRecord[] = []
-  #spawns: (ChildStart & { as: string })[] = []
-  #closes: string[] = []
+  #waits: readonly WaitRecord[] = []
+  #spawns: readonly (ChildStart & { as: string })[] = []
+  #closes: readonly string[] = []
+  /** What was unsent when the first of the unsent failures was received. */
+  #beforeFailure: {
+    readonly entries: number
+    readonly waits: readonly WaitRecord[]
+    readonly spawns: readonly (ChildStart & { as: string })[]
+    readonly closes: readonly string[]
+  } | null = null
   #state: { text: string | null } | null = null
   #shown: string | null = null
   #items: { stream: string; seq: number; data: string | null }[] = []
@@ -61,10 +68,17 @@ export class Outgoing {
 
   receive(next: Ready, at: number): void {
     const { key, kind, output, error } = next
+    if (error !== null)
+      this.#beforeFailure ??= {
+        entries: this.#unsent.length,
+        waits: this.#waits,
+        spawns: this.#spawns,
+        closes: this.#closes,
+      }
     this.#count += 1
     this.#unsent.push({ n: this.#count, key, kind, at, output, error })
-    if (next.spawn) this.#spawns.push(next.spawn)
-    if (next.closes) this.#closes.push(...next.closes)
+    if (next.spawn) this.#spawns = [...this.#spawns, next.spawn]
+    if (next.closes) this.close(next.closes)
   }
 
   hasEntry(key: string): boolean {
@@ -77,11 +91,16 @@ export class Outgoing {
   }
 
   wait(record: WaitRecord): void {
-    this.#waits.push(record)
+    this.#waits = [...this.#waits, record]
   }
 
   hasWait(key: string): boolean {
     return this.#waits.some((record) => record.key === key)
+  }
+
+  /** Waits of a scope that has ended. */
+  close(keys: readonly string[]): void {
+    this.#closes = [...this.#closes, ...keys]
   }
 
   dropWaits(prefix: string): void {
@@ -109,18 +128,27 @@ export class Outgoing {
     this.#waits = []
     this.#spawns = []
     this.#closes = []
+    this.#beforeFailure = null
   }
 
-  /** Errors that are not durable yet are not recorded: their steps are tried anew by the next attempt. */
+  /**
+   * Errors that are not durable yet are not recorded: their steps are tried anew by the next attempt. What the function did
+   * because of them would be beyond its reach then: after the first of them outcomes alone are kept, which the function had
+   * asked for before it, since nothing begins while a failure is unsent.
+   */
   dropFailures(): void {
+    const before = this.#beforeFailure
+    if (before === null) return
     const base = this.#count - this.#unsent.length
-    this.#closes.push(
-      ...this.#unsent.filter((entry) => entry.error !== null).map((entry) => entry.key),
-    )
+    const failed = this.#unsent.filter((entry) => entry.error !== null).map(({ key }) => key)
     this.#unsent = this.#unsent
-      .filter((entry) => entry.error === null)
+      .filter((entry, i) => i < before.entries || (entry.error === null && isOutcome(entry.kind)))
       .map((entry, i) => ({ ...entry, n: base + i + 1 }))
     this.#count = base + this.#unsent.length
+    this.#waits = before.waits
+    this.#spawns = before.spawns
+    this.#closes = [...before.closes, ...failed]
+    this.#beforeFailure = null
   }
 
   /** All of it as one write, and from here on nothing of it. */
@@ -150,6 +178,7 @@ export class Outgoing {
     this.#waits = []
     this.#spawns = []
     this.#closes = []
+    this.#beforeFailure = null
     this.#state = null
     this.#shown = null
     this.#items = []
@@ -159,3 +188,7 @@ export class Outgoing {
     return write
   }
 }
+
+/** Of something that was begun or waited for; the others stand for what the function does. */
+const isOutcome = (kind: EntryKind): boolean =>
+  kind !== 'race' && kind !== 'spawn' && kind !== 'patch'

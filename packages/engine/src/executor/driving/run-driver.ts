@@ -22,7 +22,7 @@ import type {
 import { Abort } from './abort.ts'
 import { Branches } from './branches.ts'
 import type { Branch, Driver, DriverOptions, Left, Ready, Returned } from './driver.ts'
-import { failEnd, limitOf, returnedEnd, unawaited } from './ends.ts'
+import { failEnd, limitOf, mayBeTakenBack, returnedEnd, unawaited } from './ends.ts'
 import { LateTimers } from './late-timers.ts'
 import { LettingGo } from './letting-go.ts'
 import { Outgoing } from './outgoing.ts'
@@ -48,6 +48,8 @@ class RunDriver implements Driver, Ticking {
   #end: EndReport | null = null
   #places = 0
   #returned = false
+  /** What the function came to while its end was on its way that the store may still answer with "go on". */
+  #cameBack: (() => void) | null = null
   #over: Left | null = null
   #quiet = 0
   #resolveLeft: (left: Left) => void = () => undefined
@@ -74,6 +76,7 @@ class RunDriver implements Driver, Ticking {
       retried: () => this.#branches.retried,
       end: () => this.#end,
       setEnd: (end) => (this.#end = end),
+      takenBack: () => this.#takenBack(),
       isOver: () => this.#over !== null,
       leave: (how) => this.#leave(how),
       alone: () => this.#letting.alone(),
@@ -104,6 +107,11 @@ class RunDriver implements Driver, Ticking {
 
   get ending(): boolean {
     return this.#over !== null || this.#end !== null
+  }
+
+  /** Whether it ends whatever the store answers. Until then nothing that happens may be dropped. */
+  get #isFinal(): boolean {
+    return this.#over !== null || (this.#end !== null && !mayBeTakenBack(this.#end))
   }
 
   get replaying(): boolean {
@@ -221,6 +229,14 @@ class RunDriver implements Driver, Ticking {
     void this.#writing.flush()
   }
 
+  /** The store has answered that the attempt goes on. */
+  #takenBack(): void {
+    this.#end = null
+    const cameBack = this.#cameBack
+    this.#cameBack = null
+    cameBack?.()
+  }
+
   /** Whether no further body may begin: the run is to be let go of at the next end of a step. */
   #mustLetGo(): boolean {
     return this.#letting.isDue(this.#begins.length > 0)
@@ -238,14 +254,14 @@ class RunDriver implements Driver, Ticking {
   }
 
   #park(note: string): void {
-    if (this.#end || this.#over) return
+    if (this.#isFinal) return
     this.#end = { kind: 'park', reason: 'nondeterminism', note }
     if (this.job.bodies > 0) this.aborting.abort(new Error(note))
     void this.#writing.flush()
   }
 
   fail(reason: string, error: unknown, retryInMs?: number): void {
-    if (this.#over || (this.#end !== null && this.#end.kind !== 'suspend')) return
+    if (this.#isFinal) return
     if (retryInMs !== undefined) this.#outgoing.dropFailures()
     this.#endWith(failEnd(reason, error, retryInMs))
   }
@@ -273,19 +289,26 @@ class RunDriver implements Driver, Ticking {
     }
     if (this.#over) return
     this.#stir()
+    let settle: () => void
     try {
-      this.#finishWith(await run())
+      const result = await run()
+      settle = () => this.#finishWith(result)
     } catch (error) {
-      this.#returned = true
-      // an error after a stop was asked is the stop's doing: it settles by its first reason (RUN-17)
-      if (this.job.reason !== null && !this.#over && !this.#end) this.#letGo()
-      else if (!this.#over && !this.#end) this.fail('error', error, this.#options.retryInMs(error))
+      settle = () => this.#failWith(error)
     }
+    this.#returned = true
+    if (this.#isFinal) return
+    if (this.#end === null) settle()
+    else this.#cameBack = settle
+  }
+
+  #failWith(error: unknown): void {
+    // an error after a stop was asked is the stop's doing: it settles by its first reason (RUN-17)
+    if (this.job.reason !== null) this.#letGo()
+    else this.fail('error', error, this.#options.retryInMs(error))
   }
 
   #finishWith(result: Returned): void {
-    this.#returned = true
-    if (this.#over || this.#end) return
     if (limitOf(this.job) || this.job.reason === 'stale') return this.#letGo()
     if (this.#receiving.isReplaying)
       return this.#park(
@@ -315,14 +338,14 @@ class RunDriver implements Driver, Ticking {
 
   failedTry(record: WaitRecord): Promise<boolean> {
     // the body of a branch that has lost its race fails for nobody
-    if (this.#over || this.#end || this.isClosed(record.key)) return Promise.resolve(false)
+    if (this.#isFinal || this.isClosed(record.key)) return Promise.resolve(false)
     this.#outgoing.wait(record)
     this.#branches.mayRetry(record.key)
     return this.#writing.whenStored()
   }
 
   whenDurable(key: string, begin: () => void): void {
-    if (this.#over || this.#end) return
+    if (this.#isFinal) return
     this.#begins.push({ key, begin })
   }
 
@@ -344,6 +367,11 @@ class RunDriver implements Driver, Ticking {
 
   closeScope(prefix: string): string[] {
     return this.#branches.close(prefix, this.#outgoing)
+  }
+
+  endScope(prefix: string): void {
+    this.#outgoing.close(this.#branches.close(prefix, this.#outgoing))
+    this.#stir()
   }
 
   mark(key: string, kind: EntryKind): boolean {
@@ -394,7 +422,7 @@ class RunDriver implements Driver, Ticking {
   }
 
   handBack(reason: string): void {
-    if (this.ending) return
+    if (this.#isFinal) return
     this.#letting.gaveBack ??= reason
     this.#letGo()
   }
@@ -448,11 +476,11 @@ class RunDriver implements Driver, Ticking {
   }
 
   lose(note: string): void {
-    if (!this.#over && !this.#end) this.#endWith({ kind: 'lose', note })
+    if (!this.#isFinal) this.#endWith({ kind: 'lose', note })
   }
 
   revoke(record: WaitRecord | null, note: string): void {
-    if (this.#over || this.#end) return
+    if (this.#isFinal) return
     if (record && !this.isClosed(record.key)) this.#outgoing.wait(record)
     this.#endWith({ kind: 'revoke', reason: 'step_limit', note })
   }

@@ -20,7 +20,9 @@ import type { Outgoing } from './outgoing.ts'
 interface Written {
   readonly retried: () => ReadonlySet<string> | null
   readonly end: () => EndReport | null
-  readonly setEnd: (end: EndReport | null) => void
+  readonly setEnd: (end: EndReport) => void
+  /** The end that was sent is none: the attempt goes on. */
+  readonly takenBack: () => void
   readonly isOver: () => boolean
   readonly leave: (how: Left) => void
   /** Nobody waits for the slot that was offered: the chain goes on. */
@@ -110,16 +112,13 @@ export class Writing {
   }
 
   #goesOn(write: AttemptWrite, answer: WriteOk, waiting: ((stored: boolean) => void)[]): void {
-    const { setEnd, alone, noteWait, told } = this.#of
+    const { end, takenBack, alone, noteWait, told } = this.#of
     if (write.firstReason) this.#job.saved = true
-    // the suspend found one of its waits satisfied: the attempt goes on
-    if (write.end?.kind === 'suspend') setEnd(null)
     // nobody waits for the slot: the chain goes on
-    if (write.end?.kind === 'hand_back' && write.end.ifWaiting) {
-      setEnd(null)
-      alone()
-    }
+    if (write.end?.kind === 'hand_back') alone()
     for (const wait of answer.satisfied) noteWait(wait)
+    // a suspend found one of its waits satisfied; an end that was decided on meanwhile stands
+    if (write.end && write.end === end()) takenBack()
     answerAll(waiting, true)
     if (answer.directive !== null) told(answer.directive, answer.note)
   }
