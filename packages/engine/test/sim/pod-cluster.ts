@@ -82,6 +82,8 @@ export class SimCluster {
   readonly #stored = new Map<string, Stored>()
   readonly #pods = new Map<string, Pod>()
   readonly #machines: Machine[]
+  /** No container begins meanwhile. */
+  waits = false
   /** Jobs that were made after their launcher had been told that they were not. */
   readonly late = new Set<string>()
   #uids = 0
@@ -339,7 +341,7 @@ export class SimCluster {
     const { job, machine } = pod
     if (pod.over) return
     const secret = this.#stored.get(`secrets/${job.metadata.name}`)
-    const isReady = machine.up && this.#world.now >= machine.silentUntil
+    const isReady = !this.waits && machine.up && this.#world.now >= machine.silentUntil
     if (!isReady || secret?.owner !== job.metadata.uid)
       return this.#after(300, 300, () => this.#begin(pod))
     const [token = ''] = Object.values(secret.data)

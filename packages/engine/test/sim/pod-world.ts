@@ -42,6 +42,9 @@ import { oneOf, pick, World } from './world.ts'
 const CHAOS_MS = 90_000
 const RUNS = 45
 const START_BY_MS = 8_000
+/** Within which a launcher that stops has let go of everything. */
+const DRAIN_MS = 3_000
+const ABORT_GRACE_MS = 1_000
 /** How long a launcher is waited for after its signal. */
 const GRACE_MS = 6_000
 const settings = {
@@ -135,6 +138,7 @@ const played = async (world: World): Promise<PodVerdict> => {
   let up: Up | null = null
   let pods = 0
   const alive = new Set<Alive>()
+  const kills = new Map<Alive, () => void>()
   const launchers = new Map<string, Launching>()
 
   const strikes = (odds: number): boolean => {
@@ -287,11 +291,13 @@ const played = async (world: World): Promise<PodVerdict> => {
       bornAt: world.now,
     }
     alive.add(own)
+    kills.set(own, () => exit(137))
     world.say(() => `${node.name} begins for ${own.place}`)
     let exited: (code: number) => void = () => undefined
     const gone = new Promise<number>((resolve) => (exited = resolve))
     const exit = (code: number): void => {
       if (!alive.delete(own)) return
+      kills.delete(own)
       node.alive = false
       world.say(() => `${node.name} exits with ${code}`)
       exited(code)
@@ -390,9 +396,9 @@ const played = async (world: World): Promise<PodVerdict> => {
       },
       slots: { default: 4 },
       host,
-      drainMs: 3_000,
-      abortGraceMs: 1_000,
-      claimWaitMs: 250,
+      drainMs: DRAIN_MS,
+      abortGraceMs: ABORT_GRACE_MS,
+      claimWaitMs: 1_000,
       maxChainDepth: 3,
     })
     launchers.set(host, { name, node, executor })
@@ -450,6 +456,60 @@ const played = async (world: World): Promise<PodVerdict> => {
     faults += 1
     void up?.engine.cancel({ run: id, by: 'people', reason: null }).catch(() => undefined)
   }
+  // what is seen best when nothing else befalls it
+
+  const startAll = (name: string, workflow: string): readonly string[] => {
+    const ids = [0, 1, 2, 3].map((i) => `run_${name}_${i}`)
+    for (const id of ids) start(id, workflow)
+    return ids
+  }
+  const untilEnded = async (ids: readonly string[]): Promise<void> => {
+    const left = (): readonly string[] => ids.filter((id) => shadow.active.has(id))
+    await world.play(world.now + 60_000, () => left().length === 0)
+    if (!world.violation && left().length > 0)
+      world.violate('L3', `${left().join(', ')} have not ended, and nothing hinders them`)
+  }
+  /** RUN-06: a pod that is gone leaves nothing waiting for its lease, since its launcher sees it. */
+  const killed = async (): Promise<void> => {
+    await world.play(world.now + 10_000)
+    const ids = startAll('killed', 'ignorer')
+    const driven = (): readonly Alive[] =>
+      [...alive].filter(({ runner }) => ids.some((id) => shadow.runs.get(id)?.session === runner))
+    await world.play(world.now + 15_000, () => driven().length === ids.length)
+    await world.play(world.now + 1_000)
+    const struck = driven()
+    for (const each of struck) kills.get(each)?.()
+    await untilEnded(ids)
+    for (const { place } of struck)
+      if (!world.violation && shadow.attemptEnds.get(place) !== 'lost')
+        world.violate(
+          'RUN-06',
+          `the pod of ${place} died, and it was ${shadow.attemptEnds.get(place)}`,
+        )
+  }
+  /** L2, EX-18: what no pod has adopted is handed back where its launcher stops, and goes on elsewhere. */
+  const stopped = async (): Promise<void> => {
+    cluster.waits = true
+    const ids = startAll('stopped', 'one')
+    const held = (session: string | null): readonly string[] =>
+      ids.filter((id) => shadow.runs.get(id)?.session === session)
+    const all = [...launchers].map(([host, launcher]) => {
+      const { session } = launcher.executor.status()
+      return { host, launcher, session }
+    })
+    await world.play(world.now + 5_000, () => all.some(({ session }) => held(session).length > 0))
+    const busy = all.find(({ session }) => held(session).length > 0)
+    if (!busy || world.violation) return
+    const before = held(busy.session)
+    void busy.launcher.executor.stop().then(() => end(busy.host, busy.launcher))
+    await world.play(world.now + DRAIN_MS + ABORT_GRACE_MS + 250)
+    cluster.waits = false
+    const id = held(busy.session).find((each) => before.includes(each))
+    if (!world.violation && id !== undefined)
+      world.violate('L2', `${id} is still held by its launcher, which was to have stopped`)
+    await untilEnded(ids)
+  }
+
   world.at(0, null, () => void boot())
   world.at(50, null, () => {
     for (const host of ['one', 'two']) launch(host)
@@ -467,8 +527,10 @@ const played = async (world: World): Promise<PodVerdict> => {
   await world.play(world.now + 300_000, () => shadow.active.size === 0)
   if (!world.violation && shadow.active.size > 0)
     world.violate('L11', `${[...shadow.active].join(', ')} have not ended`)
+  if (!world.violation) await killed()
+  if (!world.violation) await stopped()
   // what was to begin by a time is looked at when that is over, and again until it is seen to
-  await world.play(world.now + 260_000)
+  await world.play(world.now + 260_000, () => alive.size === 0 && cluster.unfinished.length === 0)
   if (!world.violation) {
     podRules.audit(
       [...launchers.values()].map(({ name }) => name),

@@ -32,6 +32,13 @@ export const podBugs: readonly Bug[] = [
     'EX-10 a pod that hangs holds the slot of a launcher that has lost its lease',
   ),
   bug(
+    'pod-end-unreported',
+    'executor/pods/launched.ts',
+    'await this.#launcher.exited(this.#runner, note)',
+    'void note',
+    'RUN-06 what a pod held that is gone waits for its lease',
+  ),
+  bug(
     'pod-gone-by-silence',
     'executor/pods/launched.ts',
     'await sleep(timers, jittered(random, RETRY.maxMs))\n      return null',
