@@ -3,6 +3,14 @@ import { defineConfig } from 'vitest/config'
 /** What is too long for every change is run at night: LEASEHOLD_NIGHTLY=1. */
 const nightly = process.env['LEASEHOLD_NIGHTLY'] === '1'
 const TORTURE = 'packages/engine/test/e2e/torture.test.ts'
+/** Of several databases by themselves, of schemas and crashes of one, or of what several do not do yet. */
+const ONE_STORE = [
+  'run-shards*',
+  'rail-upgrades',
+  'rail-crashes',
+  'rail-sockets',
+  'rail-spawns',
+].map((name) => `packages/engine/test/contract/${name}.test.ts`)
 const outside = ['**/node_modules/**', '**/dist/**']
 
 // The time-outs only end a test that hangs: how fast a machine is decides nothing.
@@ -59,6 +67,34 @@ export default defineConfig({
           exclude: outside,
           globalSetup: ['scripts/postgres.ts', 'scripts/pooler.ts'],
           env: { LEASEHOLD_TEST_STORE: 'pooled' },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          // the same on two databases that are joined as one store: what speaks for the seam, and at night all of it
+          name: 'shards',
+          isolate: false,
+          include: [
+            `packages/engine/test/contract/${nightly ? '{run,slot,rail}-*' : '{run-claims,run-family,run-fence,run-leases,run-stops,run-waits,slot-limits,rail-fence}'}.test.ts`,
+          ],
+          exclude: [...outside, ...ONE_STORE],
+          env: { LEASEHOLD_TEST_SHARDS: '2' },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'shards-postgres',
+          isolate: false,
+          include: [
+            `packages/engine/test/contract/${nightly ? '{run,slot,rail}-*' : 'run-fence'}.test.ts`,
+          ],
+          exclude: [...outside, ...ONE_STORE],
+          globalSetup: ['scripts/postgres.ts'],
+          env: { LEASEHOLD_TEST_STORE: 'postgres', LEASEHOLD_TEST_SHARDS: '2' },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

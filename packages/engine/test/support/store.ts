@@ -36,6 +36,8 @@ import { endOnEvidence } from '../../src/transitions/end-session.ts'
 import type { StartAnswer } from '../../src/transitions/start.ts'
 import type { VirtualClock } from '../../src/testing/clock.ts'
 import { virtualClock } from '../../src/testing/clock.ts'
+import type { Shards } from '../../src/orchestrator/shards.ts'
+import { databases, engineOver, homeOf, joined } from './store-of-several.ts'
 import { postgresUrl, testSchema } from './postgres.ts'
 import { NOW } from './run.ts'
 
@@ -46,6 +48,8 @@ export interface TestStore {
   readonly engine: Engine
   readonly clock: VirtualClock
   readonly port: ExecutorPort
+  /** All that it is joined of, where the project's tests run on several databases. */
+  readonly shards: Shards | null
   /** Rows of the database as they are. */
   sql(text: string, ...params: Param[]): Row[]
   run(id: string): Row
@@ -152,11 +156,29 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
   const random = seededRandom(1)
   const ids = mintIds(clock.time, random)
   const ports = { time: clock.time, timers: clock.timers(), random, ids, log: options.log ?? noLog }
-  const { opened, sql, close } = await database({ ...options, ports })
-  const { engine, loops } = opened
+  // a file that is opened again is of one
+  const one = options.shard !== undefined || options.file !== undefined || options.on !== undefined
+  const count = one ? 1 : databases()
+  const all: Database[] = []
+  for (let number = 0; number < count; number++)
+    all.push(
+      await database({ ...options, ports, ...(count > 1 ? { shard: { number, count } } : {}) }),
+    )
+  const home = all[count > 1 ? homeOf(count) : 0] as Database
+  const shards = count > 1 ? await joined(all.map(({ opened }) => opened)) : null
+  const opened = home.opened
+  const engine = shards === null ? opened.engine : engineOver(shards)
+  const port = shards === null ? opened.remote : shards.port
+  const others = all.filter((each) => each !== home)
+  const sql = (text: string, ...params: Param[]): Row[] => {
+    const found = home.sql(text, ...params)
+    // what is of an owner may be on another
+    for (const other of others) if (found.length === 0) found.push(...other.sql(text, ...params))
+    return found
+  }
   const pass = async (...names: string[]): Promise<number> => {
     let acted = 0
-    for (const loop of loops.all) {
+    for (const loop of all.flatMap((each) => each.opened.loops.all)) {
       if (names.length > 0 && !names.includes(loop.name)) continue
       const done = await loop.once()
       if (loop.name !== 'poll-lanes') acted += done.acted
@@ -171,8 +193,8 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
 
   const session = async (given: SessionOptions = {}): Promise<Session> => {
     const id = given.id ?? ids.next('ses')
-    const port = given.port ?? (given.embedded === true ? opened.embedded : opened.remote)
-    const answer = await port.register(
+    const way = given.port ?? (given.embedded === true ? opened.embedded : port)
+    const answer = await way.register(
       registration(id, {
         protocol: given.protocol ?? PROTOCOL_VERSION,
         queues: given.queues ?? [],
@@ -186,7 +208,7 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
       claimNo: 0,
       claimAnswer(most = 10, more = {}) {
         const claim = more.claim ?? ++made.claimNo
-        return port.claim({ session: id, claim, most, except: [], waitMs: 0, ...more })
+        return way.claim({ session: id, claim, most, except: [], waitMs: 0, ...more })
       },
       async claim(most, more) {
         const claimed = await made.claimAnswer(most, more)
@@ -194,16 +216,16 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
         return claimed.runs
       },
       write: (run, write) =>
-        port.write(id, { run: run.run, attempt: run.attempt, entries: [], ...write }),
+        way.write(id, { run: run.run, attempt: run.attempt, entries: [], ...write }),
       checkpoint: (run, ...keys) =>
         made.write(run, { entries: keys.map((key, i) => entry(run.entries + i + 1, key)) }),
       end: (run, end) => made.write(run, { end }),
       complete: (run, output = null) =>
         made.end(run, { kind: 'complete', output: JSON.stringify(output) }),
       renew: (more = {}) =>
-        port.renew({ session: id, draining: false, status: null, letGo: [], ...more }),
+        way.renew({ session: id, draining: false, status: null, letGo: [], ...more }),
       closeSession: (except) =>
-        port.close({ session: id, reason: 'stopped', ...(except ? { except } : {}) }),
+        way.close({ session: id, reason: 'stopped', ...(except ? { except } : {}) }),
     }
     return made
   }
@@ -212,7 +234,8 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
     opened,
     engine,
     clock,
-    port: opened.remote,
+    port,
+    shards,
     sql,
     run(id) {
       const [row] = sql('select * from runs where id = ?', id)
@@ -233,10 +256,13 @@ export const openStore = async (options: StoreOptions = {}): Promise<TestStore> 
     pass: async (...names) => void (await pass(...names)),
     later: (ms) => clock.moveTo(clock.time.mono() + ms),
     async kill(dead) {
-      await engine.act((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
+      for (const each of all)
+        await each.opened.engine.act((tx) => endOnEvidence(tx, dead.id, 'the test killed it'))
       await pass('reap-sessions')
     },
-    close,
+    async close() {
+      for (const each of all) await each.close()
+    },
   }
 }
 

@@ -51,7 +51,7 @@ export const socketWay = (timers: Timers, server: Handler, log: Log = noLog): So
 /** Each way leads to a server of its own on the store of the test. */
 export const wayInto = (t: TestStore, way: Way): ExecutorPort => {
   if (way === 'direct') return t.port
-  const handler = makeHandler(t.engine)
+  const handler = makeHandler(t.engine, t.shards === null ? {} : { shards: t.shards })
   const timers = t.clock.timers()
   if (way === 'WebSocket') return socketWay(timers, handler).port
   const direct: Fetch = (input, init) => handler.fetch(new Request(input, init))
