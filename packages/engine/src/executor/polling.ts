@@ -7,7 +7,7 @@ import type { Room } from '../model/coordinator.ts'
 import type { ClaimAnswer } from '../model/work.ts'
 import { take } from './attempts.ts'
 import type { Core, Session } from './core.ts'
-import { isFenced, RETRY, workflowsOf } from './core.ts'
+import { heldBy, isFenced, RETRY, workflowsOf } from './core.ts'
 import { CLAIM_WAIT_MS } from './options.ts'
 import { loseSession } from './session/session.ts'
 import { handBack } from './wire.ts'
@@ -73,7 +73,13 @@ const asked = async (
   const number = of.claimNo + 1
   of.claimNo = number
   let failures = 0
-  while (!of.over && core.state === 'running') {
+  let isLast = false
+  while (!of.over) {
+    if (core.state !== 'running') {
+      // what it has brought would wait for all that still drains: it is asked once more, and handed back
+      if (isLast || failures === 0 || heldBy(core).length === 0) return null
+      isLast = true
+    }
     try {
       const answer = await options.port.claim(
         {
@@ -85,7 +91,7 @@ const asked = async (
           ...(room.partial ? { only: workflowsOf(core, room.classes) } : {}),
         },
         // its repeat waits for nothing, and is not to be cut by what has cut the first
-        hurry === null || hurry.aborted ? stopping.signal : hurry,
+        isLast ? undefined : hurry === null || hurry.aborted ? stopping.signal : hurry,
       )
       if (answer.ok) of.received = Math.max(of.received, number)
       return answer

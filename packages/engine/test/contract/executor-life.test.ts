@@ -410,6 +410,30 @@ describe('EX-17 stopping', () => {
     expect(x.count('claim')).toBe(claims)
   })
 
+  it('EX-17 L2 what a claim has brought whose answer was lost as the stop came goes on elsewhere at once, though a step still drains', async () => {
+    const { a, w } = slow()
+    const x = executorOn(t, { workflows: [w], slots: { default: 2 } })
+    await x.executor.start()
+    await advance(t, 10)
+    // of the claims that are made from here on
+    x.cut.claim = 'after'
+    const one = await t.start('w')
+    await advance(t, 10)
+    expect(x.executor.status().jobs).toMatchObject([{ run: one }])
+    const two = await t.start('w')
+    await advance(t, 10)
+    expect(t.run(two)).toMatchObject({ status: 'running', attempt: 1 })
+    expect(x.executor.status().jobs).toHaveLength(1)
+    x.cut.claim = undefined
+    const stopped = x.executor.stop()
+    await advance(t, 10)
+    expect(t.run(two)).toMatchObject({ status: 'queued', session: null })
+    expect(t.run(one)['status']).toBe('running')
+    a.open()
+    await advance(t, 10)
+    await stopped
+  })
+
   it('EX-17 a poll whose answer never comes holds up the stop by the drain limit at most', async () => {
     const x = executorOn(t, { workflows: [quick], drainMs: 25_000 })
     x.cut.claim = 'never'
