@@ -7,6 +7,7 @@ import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
 import { at, definitionOf, isName, limitKey, NAME_EXPECTED } from './definition.ts'
 import { definitionFaults } from './definition-faults.ts'
+import { laneFault } from './indexed.ts'
 import type { Run } from './run.ts'
 import { laneOf } from './run.ts'
 import type { Settings } from './settings.ts'
@@ -222,6 +223,8 @@ export const planStart = (
   const labels = [...new Set([...definition.labels, ...(command.labels ?? [])])].sort()
   const queue = command.queue ?? definition.queue
   const lane = laneOf(queue, definition.workflow, definition.version, labels)
+  const long = laneFault(lane, command.id)
+  if (long) return long
   const delayed = (command.delayMs ?? 0) > 0 || (command.startAt ?? null) !== null
   const run: NewRun = {
     id: command.id,

@@ -14,6 +14,7 @@ import type { Catalog, Definition } from '../model/definition.ts'
 import { definitionKey, emptyCatalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import { merge } from '../model/follow.ts'
+import { keyFault } from '../model/indexed.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { Settings } from '../model/settings.ts'
 import type { Shard } from '../model/shard.ts'
@@ -312,7 +313,7 @@ export const openEngine = async ({
     start: (item) => starts.add(item),
     startMany: (items) => startBatch(items),
     async write(session, item) {
-      const fault = payloadFault(item, settings.payloadMaxBytes)
+      const fault = payloadFault(item, settings.payloadMaxBytes) ?? keyFault(item)
       const answer = fault ?? (await writes.add({ session, write: item }))
       meters.wrote(item, answer)
       return answer

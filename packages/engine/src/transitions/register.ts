@@ -2,6 +2,7 @@
 // takes the definition of its last registration, since a deploy must get through; what it changed is told.
 import type { Definition, Redefined } from '../model/definition.ts'
 import { eachOnce, redefined } from '../model/definition.ts'
+import { laneFault } from '../model/indexed.ts'
 import { laneOf } from '../model/run.ts'
 import type { Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
@@ -53,6 +54,10 @@ export function* register(
       }
     }),
   )
+  for (const { lane } of lanes) {
+    const long = laneFault(lane)
+    if (long) return long
+  }
   const [known] = yield* ask(
     knownDefinitions(ordered),
     makeCurrent(definitions),

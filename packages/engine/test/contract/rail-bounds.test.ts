@@ -1,9 +1,12 @@
 // What no column and no index can hold is refused by name at the door, or as its own item's: it fails no other, and no server.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Context } from '../../src/executor/authoring/context.ts'
+import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { INT_MAX } from '../../src/kernel/numbers.ts'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Handler } from '../../src/orchestrator/handler.ts'
 import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { advance, executorOn } from '../support/executor.ts'
 import type { TestStore } from '../support/store.ts'
 import { definition, entry, only, openStore, registration } from '../support/store.ts'
 
@@ -145,5 +148,66 @@ describe('RAIL-09 a number that no column can hold', () => {
       status: 200,
     })
     expect(defects).toEqual([])
+  })
+})
+
+/** Characters of three bytes each, which no compression makes fewer. */
+const long = (characters: number, seed = 1): string => {
+  let at = seed
+  return Array.from({ length: characters }, () =>
+    String.fromCodePoint(
+      0x4e00 + (((at = (at * 1_103_515_245 + 12_345) % 2 ** 31) >> 16) % 20_000),
+    ),
+  ).join('')
+}
+
+describe('RAIL-09 a text that no index can hold', () => {
+  it('RAIL-09 in the labels of a start is the refusal of that start, and its batch goes on', async () => {
+    await t.session()
+    const labels = Array.from({ length: 20 }, (_, i) => long(195, i + 1))
+    const [bad, good] = await Promise.all([
+      t.startAnswer('w', { labels }),
+      t.startAnswer('w', { labels: labels.slice(0, 4) }),
+    ])
+    expect(bad).toMatchObject({ ok: false, code: 'invalid_request' })
+    expect(good).toMatchObject({ ok: true, started: true })
+    const session = await t.session({
+      definitions: [definition('l', { labels }), definition('w')],
+    })
+    expect(session.answer).toMatchObject({ ok: false, code: 'invalid_request' })
+  })
+
+  it('RAIL-09 RUN-24 in the key of an entry is the refusal of that write, and its batch goes on', async () => {
+    const s = await t.session()
+    for (const id of ['run_a', 'run_b', long(200)]) await t.start('w', { id })
+    const [a, b, c] = await s.claim(3)
+    if (!a || !b || !c) throw new Error('three runs are claimed')
+    const [bad, good, own] = await Promise.all([
+      s.checkpoint(a, long(1_990)),
+      s.checkpoint(b, long(660)),
+      s.checkpoint(c, long(660)),
+    ])
+    expect(bad).toMatchObject({ ok: false, code: 'invalid_request' })
+    expect(good).toMatchObject({ ok: true })
+    // a long id leaves less room
+    expect(own).toMatchObject({ ok: false, code: 'invalid_request' })
+    expect(await s.checkpoint(c, long(460))).toMatchObject({ ok: true })
+  })
+
+  it('RAIL-09 RUN-24 in the names of scopes ends the run by name', async () => {
+    const within = (ctx: Context, depth: number): Promise<unknown> =>
+      depth === 0
+        ? ctx.step('leaf', () => 1)
+        : ctx.scope(long(190, depth), (inner) => within(inner, depth - 1))
+    const x = executorOn(t, { workflows: [workflow('w', (ctx) => within(ctx, 6))] })
+    await x.executor.start()
+    const id = await t.start('w')
+    await vi.waitFor(async () => {
+      await advance(t, 1_000)
+      expect(t.run(id)).toMatchObject({ status: 'failed' })
+    }, 20_000)
+    expect(t.run(id)['error']).toContain('the limit is 1999')
+    void x.executor.stop()
+    await advance(t, 40_000)
   })
 })

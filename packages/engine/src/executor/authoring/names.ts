@@ -2,9 +2,6 @@
 import { LeaseholdError } from '../../kernel/errors.ts'
 import { shown } from '../../kernel/json.ts'
 
-/** Names of scopes and of what stands in them, together; the id of an approval, a run's and a key's, fits a path with it. */
-export const KEY_MAX = 1_999
-
 export const escaped = (name: string): string => name.replace(/[%/:]/g, encodeURIComponent)
 
 // control characters and lone surrogates: what one of the stores cannot keep in a name

@@ -4,6 +4,7 @@ import { LeaseholdError } from '../../kernel/errors.ts'
 import { decode } from '../../kernel/json.ts'
 import { storedObject } from '../../kernel/stored.ts'
 import type { EntryKind, LiveWait } from '../../model/work.ts'
+import { KEY_MAX } from '../../model/indexed.ts'
 import type { Codec } from './codec.ts'
 import { plainCodec } from './codec.ts'
 import type { Context } from './context.ts'
@@ -11,7 +12,7 @@ import type { Driver, Received } from '../driving/driver.ts'
 import type { VerbsEnvironment } from './environment.ts'
 import type { FailureData } from './failure.ts'
 import { StepError } from './failure.ts'
-import { escaped, KEY_MAX, mustKeep } from './names.ts'
+import { escaped, mustKeep } from './names.ts'
 
 export interface Standing {
   state: 'asked' | 'body' | 'wait'
@@ -53,10 +54,11 @@ export class Scope {
       )
     mustKeep(name, `the name of ${what}`)
     const key = this.prefix + escaped(name)
-    if (key.length > KEY_MAX)
+    const bytes = key.length * 3 > KEY_MAX ? Buffer.byteLength(key) : 0
+    if (bytes > KEY_MAX)
       throw new LeaseholdError(
         'invalid_request',
-        `${what} ${JSON.stringify(name)} has ${key.length} characters with the names of the scopes around it; the limit is ${KEY_MAX}`,
+        `${what} ${JSON.stringify(name)} has ${bytes} bytes with the names of the scopes around it; the limit is ${KEY_MAX}`,
         { limit: KEY_MAX },
       )
     if (this.#used.has(key))
