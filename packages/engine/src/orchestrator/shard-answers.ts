@@ -76,6 +76,7 @@ export const shardAnswers = ({
     name: N,
     asked: Asked<Routes[N]>,
     changes: Changes<Routes[N]> = {},
+    withinMs: number | null = null,
   ): Promise<Reply<Routes[N]>> => {
     const engine = engines[shard] as Engine
     const there = Object.assign(Object.create(asked) as Asked<Routes[N]>, {
@@ -83,12 +84,18 @@ export const shardAnswers = ({
       once: ((transition) => asked.onceAt(engine, transition)) satisfies Asked<Route>['once'],
     })
     const answer = answers[shard]?.[name] as unknown as Way<N>
-    return atShard(shard, count, () => answer(there))
+    return atShard(shard, count, () =>
+      withinMs === null ? answer(there) : within(timers, withinMs, answer(there)),
+    )
   }
 
   /** A shard that says nothing is not waited for where the others will do. */
   const soon = <T>(shard: number, work: () => Promise<T>): Promise<T> =>
     atShard(shard, count, () => within(timers, patienceMs, work()))
+
+  /** What is read of all is not waited for longer than who asks for it waits; what is done may wait for a row. */
+  const patienceOf = (name: RouteName): number | null =>
+    /^(?:list|get|count)[A-Z]/.test(name) ? READ_PATIENCE * patienceMs : null
 
   /** All are asked, also where one does not answer; a refusal of one is that of all. */
   const each = async <N extends RouteName>(
@@ -97,7 +104,7 @@ export const shardAnswers = ({
     changes: (shard: number) => Changes<Routes[N]> = () => ({}),
   ): Promise<Outcome<{ readonly all: readonly AnswerOf<Routes[N]>[] }>> => {
     const replies = await settledAll(
-      engines.map((_engine, shard) => at(shard, name, asked, changes(shard))),
+      engines.map((_engine, shard) => at(shard, name, asked, changes(shard), patienceOf(name))),
     )
     const no = replies.find(isRefusal)
     return no ?? { ok: true, all: replies as unknown as readonly AnswerOf<Routes[N]>[] }
@@ -178,7 +185,9 @@ export const shardAnswers = ({
   ): Promise<
     Outcome<{ readonly all: readonly [AnswerOf<Routes[N]>, ...AnswerOf<Routes[N]>[]] }>
   > => {
-    const replies = await settledAll(engines.map((_engine, shard) => at(shard, name, asked)))
+    const replies = await settledAll(
+      engines.map((_engine, shard) => at(shard, name, asked, {}, patienceOf(name))),
+    )
     const found = replies.filter((reply) => !(isRefusal(reply) && reply.code === 'not_found'))
     const no = found.find(isRefusal) ?? (found.length === 0 ? replies.find(isRefusal) : undefined)
     return no ?? { ok: true, all: found as never }
@@ -468,12 +477,10 @@ export const shardAnswers = ({
     async metrics() {
       const found = await Promise.all(
         engines.map((engine) =>
-          within(timers, FIGURES_PATIENCE * patienceMs, figuresOf(engine)).catch(
-            (error: unknown) => {
-              if (isAway(error)) return null
-              throw error
-            },
-          ),
+          within(timers, READ_PATIENCE * patienceMs, figuresOf(engine)).catch((error: unknown) => {
+            if (isAway(error)) return null
+            throw error
+          }),
         ),
       )
       const up = gauge(
@@ -609,8 +616,8 @@ const renumbered = <T>(answer: T, from: number, to: number): T =>
     : answer
 
 const AGAIN_MS = 1_000
-/** Of its patience so many, for figures: they are read from all tables, and who asks for them gives up after 10 s. */
-const FIGURES_PATIENCE = 5
+/** Of its patience so many, for lists and figures: they are read from whole tables, and who asks for them gives up after 10 s. */
+const READ_PATIENCE = 5
 
 /**
  * The messages of all sources as they come, each kept until it is taken. One whose shard is down begins anew, and says so with

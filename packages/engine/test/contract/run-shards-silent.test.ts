@@ -99,6 +99,28 @@ test('RUN-18 OPS-06 health, figures and deliveries do not wait for a database th
   }
 })
 
+test('RUN-18 OPS-01 a list of all is given up after five seconds where one says nothing, and says which', async () => {
+  const s = await serve({ patienceMs: 1_000 })
+  const id = await s.begin(ownerOn(0))
+  s.silent(1, true)
+  const asked = ['/v1/runs', '/v1/runs/counts', '/v1/executors', '/v1/slots', '/v1/notices'].map(
+    (path) => s.ask('GET', path),
+  )
+  for (let i = 0; i < 6; i++) {
+    await s.answered()
+    s.stores[0]?.later(1_000)
+  }
+  for (const { status, body } of await Promise.all(asked)) {
+    expect({ status, code: body['code'] }).toEqual({ status: 503, code: 'store_unavailable' })
+    expect(JSON.stringify(body)).toContain(
+      'shard 1 of 2: the database did not answer within 5000 ms',
+    )
+  }
+  // what is of one database is answered by it
+  expect(await s.ask('GET', `/v1/runs/${id}`)).toMatchObject({ status: 200 })
+  s.silent(1, false)
+})
+
 test('RUN-18 OPS-06 where all databases are slow, the server is ready as soon as one has said so, whoever is silent', async () => {
   const s = await serve({ patienceMs: 1_000 })
   const slow = gate()
