@@ -61,7 +61,7 @@ export function* adopt(
   if (!claimed)
     return refuse(
       'stale_attempt',
-      `${from} no longer drives attempt ${attempt} of ${run}, so it cannot be adopted. Drop it`,
+      `${from} no longer drives attempt ${attempt} of ${run}, or has begun to stop it, so it cannot be adopted. Drop it`,
       { run, attempt, session },
     )
   return { ok: true, run: claimed, leaseUntil: row?.lease_until ?? null }

@@ -72,6 +72,22 @@ describe('RAIL-14 adopting', () => {
     expect(t.run(run.run)['session']).toBe('ses_own')
   })
 
+  it('RAIL-14 EX-06 EX-09 what its launcher has begun to stop is not adopted; its next attempt is', async () => {
+    await t.engine.write(launcher.id, {
+      run: run.run,
+      attempt: 1,
+      entries: [],
+      firstReason: 'attempt_deadline',
+    })
+    expect(await adopt(await runner())).toMatchObject({ ok: false, code: 'stale_attempt' })
+    expect(t.run(run.run)).toMatchObject({ status: 'running', session: launcher.id })
+    await launcher.end(run, { kind: 'hand_back', reason: 'shutdown' })
+    await t.settle()
+    ;[run] = (await launcher.claim(1)) as [ClaimedRun]
+    expect(run.attempt).toBe(2)
+    expect(await adopt(await runner('ses_second'))).toMatchObject({ ok: true })
+  })
+
   it('RAIL-14 RUN-06 its lease is its own: it lives on when its launcher dies, and is taken back when it has died itself', async () => {
     const own = await runner()
     await adopt(own)

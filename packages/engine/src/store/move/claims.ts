@@ -134,10 +134,12 @@ const claimNamed = sql<ClaimRow>(
 const adopt = sql<ClaimRow>(
   'runs.adopt',
   `update runs set session = $4, claim = $5, rev = runs.rev + 1
-    where runs.id = $1 and runs.attempt = $2 and coalesce(runs.session, '') = $3 and coalesce(runs.status, '') = 'running' returning ${CLAIMED}`,
+    where runs.id = $1 and runs.attempt = $2 and coalesce(runs.session, '') = $3 and coalesce(runs.status, '') = 'running'
+      and not exists (select 1 from events e where e.run = runs.id and e.kind = 'attempt.stopping'
+        and e.rev > coalesce((select max(a.rev) from attempts a where a.run = runs.id), 0)) returning ${CLAIMED}`,
   claimRowOf,
 )
-/** Moves a running attempt from one session to another, under a claim of that one. */
+/** Moves a running attempt that nothing has stopped yet from one session to another, under a claim of that one. */
 export const adoptRun = (
   { run, attempt, from, session }: Adoption,
   claim: number,

@@ -69,8 +69,8 @@ export const podBugs: readonly Bug[] = [
   bug(
     'pod-adopts-from-anyone',
     'store/move/claims.ts',
-    `runs.attempt = $2 and coalesce(runs.session, '') = $3 and coalesce(runs.status, '') = 'running' returning`,
-    `runs.attempt = $2 and coalesce(runs.session, '') >= '' and $3 <> '' and coalesce(runs.status, '') = 'running' returning`,
+    `runs.attempt = $2 and coalesce(runs.session, '') = $3 and coalesce(runs.status, '') = 'running'`,
+    `runs.attempt = $2 and coalesce(runs.session, '') >= '' and $3 <> '' and coalesce(runs.status, '') = 'running'`,
     'RAIL-14 an attempt is adopted whoever holds it',
   ),
 ]
