@@ -133,12 +133,14 @@ function* admitNew(
     planned.flatMap((each) => each.limits).map((limit) => [limit.key, limit]),
   )
   const keys = [...declared.keys()]
-  const [, locked, used, line, low] = yield* ask(
+  const [, locked, used, line, low, known] = yield* ask(
     ensureLimits([...declared.values()].filter((limit) => limit.value !== null)),
     lockLimits(keys),
     usedUnits([...declared.values()]),
     anyInLine(keys),
     lowestTags([...new Set(planned.map((each) => each.run.lane))]),
+    // under the locks: what another has started meanwhile is seen
+    knownRuns(planned.map((each) => each.run)),
   )
   const limits = new Map(locked.map((row) => [row.key, row]))
   const units = new Map(used.map((row) => [row.key, row.units]))
@@ -148,7 +150,18 @@ function* admitNew(
   const out = new Map<Planned, NewRun | Refusal | 'known'>()
   const closed = ({ key, units: wanted }: RunLimit): boolean =>
     inLine.has(key) || !fits(limits.get(key), units.get(key) ?? 0, wanted)
+  /** What is there already, or will be by those of this batch before. */
+  const taken = new Set<string>(known.flatMap(placesOf))
+  const begins = (each: Planned, run: NewRun): void => {
+    for (const place of placesOf(run)) taken.add(place)
+    out.set(each, run)
+  }
   for (const each of planned) {
+    // a repeat is answered with its run, and takes no unit of its own
+    if (placesOf(each.run).some((place) => taken.has(place))) {
+      out.set(each, 'known')
+      continue
+    }
     const never = each.limits.find(
       ({ key, units: wanted }) => wanted > Math.max(1, valueOf(limits.get(key)) ?? wanted),
     )
@@ -167,7 +180,7 @@ function* admitNew(
     const full = each.limits.find(closed)
     const delayed = each.run.status === 'waiting'
     if (delayed) {
-      out.set(each, { ...each.run, tag })
+      begins(each, { ...each.run, tag })
       continue
     }
     const rejects =
@@ -199,18 +212,11 @@ function* admitNew(
         inLine.add(limit.key)
         mayAdmit(follow, limit.key, 1)
       }
-      out.set(each, { ...each.run, tag, status: 'waiting', wait_on: 'slot', reason: 'limit' })
+      begins(each, { ...each.run, tag, status: 'waiting', wait_on: 'slot', reason: 'limit' })
       continue
     }
     for (const limit of each.limits) units.set(limit.key, (units.get(limit.key) ?? 0) + limit.units)
-    out.set(each, { ...each.run, tag })
-  }
-  // a repeat of a start that went through is answered with its run, also when that run fills the limit
-  const rejected = [...out].filter(([, run]) => run !== 'known' && 'ok' in run)
-  if (rejected.length > 0) {
-    const [known] = yield* ask(knownRuns(rejected.map(([each]) => each.run)))
-    for (const [each] of rejected)
-      if (known.some((row) => same(row, each.run))) out.set(each, 'known')
+    begins(each, { ...each.run, tag })
   }
   const moved = [...tags]
     .filter(([key, tag]) => limits.get(key)?.tag !== tag)
@@ -285,11 +291,17 @@ export function* knownStarts(
   })
 }
 
-const same = (row: Known, run: NewRun): boolean =>
-  row.id === run.id ||
-  (run.command !== null && row.command === run.command) ||
-  (run.key !== null &&
-    row.key === run.key &&
-    row.owner === run.owner &&
-    row.workflow === run.workflow) ||
-  (run.parent !== null && row.parent === run.parent && row.parent_key === run.parent_key)
+const same = (row: Known, run: NewRun): boolean => {
+  const places = placesOf(row)
+  return placesOf(run).some((place) => places.includes(place))
+}
+
+/** What only one run can have: its id, its command, its key and its place among its parent's children. */
+const placesOf = (
+  run: Pick<Known, 'id' | 'command' | 'key' | 'owner' | 'workflow' | 'parent' | 'parent_key'>,
+): string[] => [
+  JSON.stringify(['id', run.id]),
+  ...(run.command === null ? [] : [JSON.stringify(['command', run.command])]),
+  ...(run.key === null ? [] : [JSON.stringify(['key', run.owner, run.workflow, run.key])]),
+  ...(run.parent === null ? [] : [JSON.stringify(['child', run.parent, run.parent_key])]),
+]

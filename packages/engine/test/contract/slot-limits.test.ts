@@ -719,3 +719,28 @@ describe('SLOT-07 order', () => {
     expect(served).toEqual(ids)
   })
 })
+
+describe('SLOT-01 a repeat of a start', () => {
+  it.each(['reject', 'queue'] as const)(
+    'SLOT-01 RUN-18 takes no unit of the limit in its batch, nor does the second of two with one key (%s)',
+    async (policy) => {
+      await open()
+      await limited('l', [{ key: 'k', value: 3, policy }])
+      const one = await t.start('l', { key: 'one' })
+      const answers = await t.engine.startMany(
+        ['one', 'two', 'two', 'three', 'four'].map((key, i) => ({
+          command: { id: `run_${i}`, workflow: 'l', input: 'null', key },
+        })),
+      )
+      expect(answers).toMatchObject([
+        { ok: true, id: one, started: false },
+        { ok: true, id: 'run_1', started: true, status: 'queued' },
+        { ok: true, id: 'run_1', started: false },
+        { ok: true, id: 'run_3', started: true, status: 'queued' },
+        policy === 'reject'
+          ? { ok: false, code: 'limit_full', detail: { limit: 'k', value: 3 } }
+          : { ok: true, id: 'run_4', started: true, status: 'waiting' },
+      ])
+    },
+  )
+})
