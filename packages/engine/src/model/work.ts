@@ -157,6 +157,8 @@ export interface ClaimedRun {
   readonly input: string | null
   /** Entries in all; `journal` may hold fewer, the rest is paged. */
   readonly entries: number
+  /** The last number in its streams, from an attempt on in which they are not numbered by the attempt. */
+  readonly items?: number
   readonly journal: readonly Entry[]
   readonly waits: readonly LiveWait[]
 }

@@ -204,6 +204,7 @@ const runsAsStored = (
     failures: row.failures,
     input: row.input,
     entries: row.entries,
+    ...(row.items === null ? {} : { items: row.items }),
     journal: entries.get(row.id) ?? [],
     waits:
       row.waits === 0

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Context } from '../../src/executor/authoring/context.ts'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
+import { Outgoing } from '../../src/executor/driving/outgoing.ts'
 import { INT_MAX } from '../../src/kernel/numbers.ts'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
 import type { Handler } from '../../src/orchestrator/handler.ts'
@@ -207,6 +208,57 @@ describe('RAIL-09 a text that no index can hold', () => {
       expect(t.run(id)).toMatchObject({ status: 'failed' })
     }, 20_000)
     expect(t.run(id)['error']).toContain('the limit is 1999')
+    void x.executor.stop()
+    await advance(t, 40_000)
+  })
+})
+
+describe('RUN-34 RAIL-09 items of streams in a run of thousands of attempts', () => {
+  it('RUN-34 RAIL-09 are numbered on in their order, within what their column holds', async () => {
+    const s = await t.session()
+    const id = await t.start('w')
+    const numbers: number[] = []
+    const first = await s.claim(1)
+    for (let attempt = 1, [run] = first; run; attempt++) {
+      const out = new Outgoing(run)
+      out.append('out', `"${attempt}"`)
+      out.append('out', null)
+      const { stream = [] } = out.take(null, null, { kind: 'hand_back', reason: 'shutdown' })
+      numbers.push(...stream.map(({ seq }) => seq))
+      expect(await s.write(run, { stream, end: { kind: 'hand_back', reason: 'x' } })).toMatchObject(
+        { ok: true },
+      )
+      const next = [1_999, 2_000, 2_147, 2_500, 900_000][attempt - 1]
+      if (next === undefined) break
+      t.sql(
+        `update runs set attempt = ${next - 1}, status = 'queued', wait_on = null, ready_at = null, hand_backs = 0 where id = '${id}' returning id`,
+      )
+      ;[run] = await s.claim(1)
+    }
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b))
+    expect(new Set(numbers).size).toBe(12)
+    expect(Math.max(...numbers)).toBeLessThan(INT_MAX)
+    expect(t.sql('select seq from streams order by seq').map((row) => row['seq'])).toEqual(numbers)
+  })
+
+  it('RUN-34 a run goes on that appends in its 2,148th attempt', async () => {
+    const w = workflow('w', (ctx) =>
+      ctx.step('a', ({ append }) => {
+        append('out', 'hello')
+        return 1
+      }),
+    )
+    const x = executorOn(t, { workflows: [w] })
+    const before = await t.session()
+    const id = await t.start('w')
+    await before.closeSession()
+    t.sql(`update runs set attempt = 2147 where id = '${id}' returning id`)
+    await x.executor.start()
+    await vi.waitFor(async () => {
+      await advance(t, 1_000)
+      expect(t.run(id)).toMatchObject({ status: 'succeeded' })
+    }, 20_000)
+    expect(t.sql('select data from streams')).toEqual([{ data: '"hello"' }])
     void x.executor.stop()
     await advance(t, 40_000)
   })

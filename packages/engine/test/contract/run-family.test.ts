@@ -719,3 +719,33 @@ describe('RUN-35 retention', () => {
     expect(ids()).toEqual([young])
   })
 })
+
+describe('RUN-34 children of a series that goes on and on', () => {
+  it('RUN-34 RUN-10 a child that lives on keeps a key of one length, and each successor may use the same one', async () => {
+    const s = await t.session({
+      definitions: [definition('w'), definition('c', { queue: 'other' })],
+      queues: ['default'],
+    })
+    const id = await t.start('w')
+    let run = only(await s.claim(1))
+    const spawn = (kid: string): Promise<unknown> =>
+      s.write(run, {
+        entries: [entry(run.entries + 1, 'c', { kind: 'spawn', output: `"${kid}"` })],
+        spawns: [{ as: 'c', ...child(kid, { awaited: false, onParentEnd: 'detach' }) }],
+      })
+    expect(await spawn('run_kid')).toMatchObject({ ok: true })
+    for (let i = 1; i <= 200; i++) {
+      const runId = `run_a_successor_${String(i).padStart(9, '0')}`
+      expect(await s.end(run, { kind: 'continue', input: null, runId }), `${i}`).toMatchObject({
+        ok: true,
+      })
+      run = only(await s.claim(1))
+      if (i === 100) expect(await spawn('run_kid2')).toMatchObject({ ok: true })
+    }
+    expect(t.run('run_kid')).toMatchObject({ parent: run.run, parent_key: `c%@${id}` })
+    expect(t.run('run_kid2')).toMatchObject({
+      parent: run.run,
+      parent_key: 'c%@run_a_successor_000000100',
+    })
+  })
+})

@@ -2,16 +2,15 @@
 import type {
   AttemptWrite,
   ChildStart,
+  ClaimedRun,
   EndReport,
   Entry,
   EntryKind,
   WaitRecord,
 } from '../../model/work.ts'
+import { ITEMS_MAX, itemsBefore } from '../../model/stream.ts'
 import type { FirstReason } from '../../model/attempt.ts'
 import type { Ready } from './driver.ts'
-
-const STREAM_MAX = 10_000
-const STREAM_STRIDE = 1_000_000
 
 export class Outgoing {
   /** Settle what is due and answer it, though nothing is recorded. */
@@ -21,6 +20,7 @@ export class Outgoing {
   phase: 'preparing' | 'launched' | null = null
   readonly #run: string
   readonly #attempt: number
+  readonly #itemsBefore: number
   #count: number
   #unsent: Entry[] = []
   #waits: readonly WaitRecord[] = []
@@ -38,10 +38,16 @@ export class Outgoing {
   #items: { stream: string; seq: number; data: string | null }[] = []
   #itemCount = 0
 
-  constructor(run: string, attempt: number, entries: number) {
+  constructor({
+    run,
+    attempt,
+    entries,
+    items,
+  }: Pick<ClaimedRun, 'run' | 'attempt' | 'entries' | 'items'>) {
     this.#run = run
     this.#attempt = attempt
     this.#count = entries
+    this.#itemsBefore = itemsBefore(attempt, items)
   }
 
   get entries(): number {
@@ -116,9 +122,9 @@ export class Outgoing {
   }
 
   append(stream: string, data: string | null): boolean {
-    if (this.#itemCount >= STREAM_MAX) return false
+    if (this.#itemCount >= ITEMS_MAX) return false
     this.#itemCount += 1
-    this.#items.push({ stream, seq: this.#attempt * STREAM_STRIDE + this.#itemCount, data })
+    this.#items.push({ stream, seq: this.#itemsBefore + this.#itemCount, data })
     return true
   }
 

@@ -62,7 +62,7 @@ class RunDriver implements Driver, Ticking {
     this.job = options.job
     this.#letting = new LettingGo(this.job, options)
     this.#branches = new Branches(claimed.waits)
-    this.#outgoing = new Outgoing(claimed.run, claimed.attempt, claimed.entries)
+    this.#outgoing = new Outgoing(claimed)
     this.#late = new LateTimers(options.ports.timers)
     this.#receiving = new Receiving(claimed, {
       branches: this.#branches,

@@ -1,5 +1,6 @@
 // Who gets which runs: claims from lanes and of named runs, what would be claimed, and a hold that goes from one session to
 // another. The rules stand in the statements, so that looking and taking are one.
+import { STRIDES } from '../../model/stream.ts'
 import type { Statement, Values } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
 
@@ -21,10 +22,13 @@ export interface ClaimRow {
   readonly failures: number
   readonly owner: string
   readonly rev: number
+  /** The highest number of what it has appended to its streams; null in attempts that number by themselves. */
+  readonly items: number | null
 }
 
 const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.tag, runs.input, runs.created_at,
-      runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev`
+      runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev,
+      case when runs.attempt > ${STRIDES} then (select coalesce(max(t.seq), 0) from streams t where t.run = runs.id) end as items`
 /** A row of `CLAIMED`. */
 const claimRowOf = (v: Values): ClaimRow => ({
   id: v[0] as string,
@@ -43,6 +47,7 @@ const claimRowOf = (v: Values): ClaimRow => ({
   failures: v[13] as number,
   owner: v[14] as string,
   rev: v[15] as number,
+  items: v[16] as number | null,
 })
 const TAKE = `status = 'running', attempt = runs.attempt + 1, session = $1, claim = $2, leased_at = {now}, rev = runs.rev + 1,
       reason = null, note = null, attempt_deadline = {now} + runs.attempt_limit_ms`

@@ -399,11 +399,13 @@ export const currentOfSeries = (series: string): Statement<{ id: string; status:
 
 const adopt = sql<{ id: string }>(
   'runs.adopt_children',
-  `update runs set parent = $2, parent_key = parent_key || '@' || $1 where parent = $1 and ended_at is null returning id`,
+  `update runs set parent = $2, parent_key = case when parent_key like '%!%@%' escape '!' then parent_key else parent_key || '%@' || $1 end
+    where parent = $1 and ended_at is null returning id`,
 )
 /**
  * Children belong to the series: when a run is continued, its successor is their parent. Their keys name the run that
- * started them, so that the successor may use the same key for a child of its own.
+ * started them, once, so that the successor may use the same key for a child of its own; in a key as its author made it `%`
+ * comes before two digits alone.
  */
 export const adoptChildren = (from: string, to: string): Statement<{ id: string }> =>
   statement(adopt, from, to)
