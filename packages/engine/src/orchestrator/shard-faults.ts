@@ -1,6 +1,6 @@
 // What it means that one of several databases does not answer: what is there waits for it, and nothing else does.
 import { Fault } from '../kernel/errors.ts'
-import type { Time } from '../kernel/time.ts'
+import type { Ports } from '../kernel/ports.ts'
 import type { Timers } from '../kernel/timers.ts'
 import { sleep } from '../kernel/timers.ts'
 
@@ -61,12 +61,15 @@ export interface Away {
 }
 
 export const makeAway = (
-  { time, timers }: { readonly time: Time; readonly timers: Timers },
+  { time, timers, log }: Pick<Ports, 'time' | 'timers' | 'log'>,
   patienceMs: number,
   heard: (error: unknown) => void,
 ): Away => {
   const lost = new Map<number, { readonly forMs: number; readonly until: number }>()
-  const note = (number: number): null => {
+  const note = (number: number, error: unknown): null => {
+    // once, and not each time that it is asked again
+    if (!lost.has(number)) log.warn('shard.away', { shard: number, error })
+    heard(error)
     const forMs = Math.min(2 * (lost.get(number)?.forMs ?? patienceMs / 2), 10 * patienceMs)
     lost.set(number, { forMs, until: time.mono() + forMs })
     return null
@@ -86,23 +89,14 @@ export const makeAway = (
         })()
         const answer = await Promise.race([work.then((given) => ({ answer: given })), late])
         if (answer === null) {
-          heard(
-            new Fault(
-              'store_unavailable',
-              `shard ${number} did not answer within ${patienceMs} ms`,
-              {
-                detail: { shard: number },
-              },
-            ),
-          )
-          return note(number)
+          const why = `shard ${number} did not answer within ${patienceMs} ms`
+          return note(number, new Fault('store_unavailable', why, { detail: { shard: number } }))
         }
-        lost.delete(number)
+        if (lost.delete(number)) log.info('shard.back', { shard: number })
         return answer
       } catch (error) {
         if (!isAway(error)) throw error
-        heard(error)
-        return note(number)
+        return note(number, error)
       } finally {
         come.abort()
       }

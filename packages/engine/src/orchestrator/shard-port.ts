@@ -19,7 +19,7 @@ import type {
 } from '../model/work.ts'
 import { all, atShard, makeAway, within } from './shard-faults.ts'
 
-export interface ShardedPortOptions extends Pick<Ports, 'time' | 'timers'> {
+export interface ShardedPortOptions extends Pick<Ports, 'time' | 'timers' | 'log'> {
   /** How long a claim waits where it cannot wait on all shards. */
   readonly pollMs: number
   /** A shard that has not answered a claim or a renewal for so long is left out of it. */

@@ -50,6 +50,36 @@ test('RUN-05 RUN-10 a shard that falls silent while a claim waits does not keep 
   expect(answer).toMatchObject({ ok: true, runs: [] })
 })
 
+test('OPS-06 that a shard is away is logged once, and that it is back', async () => {
+  const { ports, advance } = testPorts()
+  const said: unknown[] = []
+  const hear = (event: string, facts?: object): void => {
+    said.push([event, (facts as { readonly shard: number }).shard])
+  }
+  let still = true
+  const one = { claim: () => Promise.resolve({ ...found, runs: [] }) }
+  const other = { claim: () => (still ? never() : one.claim()) }
+  const joined = shardedPort([one as never, other as never], {
+    ...ports,
+    log: { ...ports.log, info: hear, warn: hear },
+    pollMs: 1_000,
+    patienceMs: 1_000,
+  })
+  for (let claim = 1; claim <= 4; claim++) {
+    const asked = joined.claim({ session: 's', claim, most: 4, except: [], waitMs: 0 })
+    // longer than it is left alone
+    await advance(30_000)
+    await asked
+  }
+  expect(said).toEqual([['shard.away', 1]])
+  still = false
+  await joined.claim({ session: 's', claim: 5, most: 4, except: [], waitMs: 0 })
+  expect(said).toEqual([
+    ['shard.away', 1],
+    ['shard.back', 1],
+  ])
+})
+
 test('RUN-05 RAIL-10 a write to a shard that says nothing does not hold up those of others in its request', async () => {
   const { ports, advance } = testPorts()
   const joined = shardedPort([{} as never, { write: never } as never], {
