@@ -308,7 +308,7 @@ export const runRoutes = {
     params: ofRun,
     body: z.strictObject({
       id: maybe(name).describe('The new run’s id'),
-      from: maybe(z.string().min(1).max(1_000)).describe('Key of the step to start from'),
+      from: maybe(z.string().min(1).max(2_000)).describe('Key of the step to start from'),
       version: maybe(name),
     }),
     answer: z.object({ run: id, retryOf: id, started: z.boolean() }),

@@ -1,4 +1,5 @@
 // The list of runs, newest first, page by page, and how many there are of each status.
+import { byBytes } from '../kernel/byte-order.ts'
 import type { RunStatus } from '../model/run.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
@@ -28,7 +29,10 @@ export function* runList(
     .map((branch) => scanBound(branch, filter, below))
     .filter((each) => each !== null)
   const found = bounds.length === 0 ? [] : yield* ask(...bounds)
-  const bound = found.reduce((most, [row]) => (row && row.id > most ? row.id : most), '')
+  const bound = found.reduce(
+    (most, [row]) => (row && byBytes(row.id, most) > 0 ? row.id : most),
+    '',
+  )
   const parts = yield* ask(
     ...branches.map((branch) => runsPage(branch, filter, below, bound, limit + 1)),
   )
@@ -41,7 +45,7 @@ export function* runList(
   }
 }
 
-const newestFirst = (a: ViewRow, b: ViewRow): number => (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
+const newestFirst = (a: ViewRow, b: ViewRow): number => byBytes(b.id, a.id)
 
 /** Each kind of status is read from an index of its own, so that a few failed runs among many are found at once. */
 const branchesOf = (statuses: readonly RunStatus[]): Branch[] => {

@@ -3,6 +3,7 @@ import type * as z from 'zod'
 import { encode } from '../../kernel/json.ts'
 import type { Refusal } from '../../kernel/outcome.ts'
 import { refuse } from '../../kernel/outcome.ts'
+import { INT_MAX, placeIn } from '../../kernel/numbers.ts'
 import type { StartCommand } from '../../model/start.ts'
 import type { runRoutes, startBody } from '../../protocol/run-routes.ts'
 import { startBody as startShape } from '../../protocol/run-routes.ts'
@@ -175,7 +176,7 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
     async followStream({ params: { id, name }, lastEventId, stream }) {
       const run = await engine.read((tx) => runResult(tx, id))
       if (!run) return missing(id)
-      return stream(followStream(engine, id, name, positionOf(lastEventId)))
+      return stream(followStream(engine, id, name, placeIn(lastEventId, INT_MAX)))
     },
 
     async readLogs({ params: { id }, query: { attempt = null, after, limit } }) {
@@ -271,9 +272,4 @@ const guardedItem = (make: () => StartItem | Refusal): StartItem | Refusal => {
   } catch (error) {
     return invalid([{ path: '$.input', message: (error as Error).message }], 'item')
   }
-}
-
-const positionOf = (lastEventId: string | null): number => {
-  const at = Number(lastEventId ?? 0)
-  return Number.isFinite(at) && at >= 0 ? at : 0
 }

@@ -1,5 +1,6 @@
 // What the attempts of a run write, as it comes. A line's place is its attempt and its number there, so that a reader who comes
 // back goes on after the last line that it has.
+import { INT_MAX, placeIn } from '../../kernel/numbers.ts'
 import { readOr, stored } from '../../kernel/stored.ts'
 import type { LogPlace, ShownLine } from '../../model/log.ts'
 import type { Message } from '../../protocol/sse.ts'
@@ -15,7 +16,12 @@ const LATE_MS = 1_000
 /** `attempt:number`, or a number in the attempt that was asked for. */
 export const logPlace = (after: string | undefined, attempt: number | null): LogPlace => {
   const [, of, n] = /^(?:(\d+):)?(\d+)$/.exec(after ?? '') ?? []
-  return { attempt: Number(of ?? attempt ?? 0), n: Number(n ?? 0) }
+  const inAttempt = of === undefined ? (attempt ?? 0) : placeIn(of, INT_MAX)
+  // what is no place of a line is before the first
+  return {
+    attempt: inAttempt,
+    n: inAttempt === Number(of ?? inAttempt) ? placeIn(n, Number.MAX_SAFE_INTEGER) : 0,
+  }
 }
 
 /** A line as people get it. */

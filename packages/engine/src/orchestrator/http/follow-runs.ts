@@ -1,5 +1,6 @@
 // What changes, as it changes. A stream's position is a run's `rev`, which every write of it raises; a message carries it
 // only when all of that write has been sent, so a reader that resumes misses nothing.
+import { placeIn } from '../../kernel/numbers.ts'
 import type { RunStatus } from '../../model/run.ts'
 import { isTerminal } from '../../model/run.ts'
 import type { Message } from '../../protocol/sse.ts'
@@ -23,7 +24,10 @@ export interface StreamPosition {
 /** A position as a message's id carries it: a rev, and the run where it is not the first. */
 export const streamPosition = (id: string | null): StreamPosition => {
   const [, rev = '0', run] = /^(\d+)(?:@(.+))?$/s.exec(id ?? '') ?? []
-  return { run: run === undefined ? null : decoded(run), rev: Number(rev) }
+  return {
+    run: run === undefined ? null : decoded(run),
+    rev: placeIn(rev, Number.MAX_SAFE_INTEGER),
+  }
 }
 
 const decoded = (text: string): string | null => {

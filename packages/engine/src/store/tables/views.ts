@@ -39,6 +39,23 @@ const made = <R>(name: string, text: string): Sql<R> => {
   return fresh
 }
 
+const SEPARATOR = '\u0001'
+const BACKSLASH = '\u0002'
+const QUOTE = '\u0003'
+/** A text as `hasItem` looks for it. */
+const item = (text: string): string =>
+  `${SEPARATOR}${JSON.stringify(text).slice(1, -1).replaceAll('\\\\', BACKSLASH).replaceAll('\\"', QUOTE)}${SEPARATOR}`
+
+/**
+ * Whether a column that is a list of texts as JSON has one that is `wanted`, whole: what is escaped in it becomes characters
+ * that no JSON text has, so that a quote is an end, and what stands between two texts one such character.
+ */
+const hasItem = (column: string, wanted: string, separator: string): string => {
+  const plain = `replace(replace(${column}, '\\\\', '${BACKSLASH}'), '\\"', '${QUOTE}')`
+  const parted = `(${separator} || replace(substr(${plain}, 3, length(${plain}) - 4), '","', ${separator}) || ${separator})`
+  return `(case when ${column} = '[]' then 0 when replace(${parted}, ${wanted}, '') <> ${parted} then 1 else 0 end = 1)`
+}
+
 interface Parts {
   readonly where: string[]
   readonly params: Param[]
@@ -79,10 +96,10 @@ const partsOf = (branch: Branch, filter: RunFilter, first: number): Parts => {
   if (filter.reason !== null) also(`r.reason = ${put(filter.reason)}`)
   if (filter.startedAfter !== null) also(`r.created_at >= ${put(filter.startedAfter)}`)
   if (filter.startedBefore !== null) also(`r.created_at < ${put(filter.startedBefore)}`)
-  if (filter.label !== null)
-    also(`replace(r.labels, ${put(JSON.stringify(filter.label))}, '') <> r.labels`)
-  if (filter.text !== null) {
-    const part = put(filter.text.toLowerCase())
+  if (filter.label !== null) also(hasItem('r.labels', put(item(filter.label)), put(SEPARATOR)))
+  if (filter.text !== null && filter.text !== '') {
+    // by one and the same idea of small letters, which the database has
+    const part = `lower(${put(filter.text)})`
     also(
       `(replace(lower(coalesce(r.error, '')), ${part}, '') <> lower(coalesce(r.error, '')) or replace(lower(coalesce(r.note, '')), ${part}, '') <> lower(coalesce(r.note, '')))`,
     )
@@ -237,8 +254,8 @@ const inbox = sql<ApprovalRow>(
   `select ${approvalColumns} from approvals p
     where p.state = 'open' and (p.created_at, p.id) > ($1, $2) and p.created_at <= {now} - $3
       and ($4 = '' or p.run = $4)
-      and ($5 = '' or p.deciders = '[]' or replace(p.deciders, $5, '') <> p.deciders)
-    order by p.created_at, p.id limit $6`,
+      and ($5 = '' or p.deciders = '[]' or ${hasItem('p.deciders', '$5', '$6')})
+    order by p.created_at, p.id limit $7`,
 )
 /** Open approvals after a place, oldest first; `decider` and `run` empty mean all. */
 export const openApprovals = (
@@ -254,7 +271,8 @@ export const openApprovals = (
     after.id,
     olderThanMs,
     run,
-    decider === '' ? '' : JSON.stringify(decider),
+    decider === '' ? '' : item(decider),
+    SEPARATOR,
     most,
   )
 
