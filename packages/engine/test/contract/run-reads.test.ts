@@ -74,10 +74,10 @@ describe('OPS-03 the list of runs', () => {
     const seen: string[] = []
     for (let cursor: unknown = ''; cursor !== null;) {
       const query = new URLSearchParams({ limit: '1', status: 'failed,queued,succeeded' })
-      if (cursor !== '') query.set('cursor', String(cursor))
-      const page = await get(`/v1/runs?${query.toString()}`)
+      if (cursor !== '') query.set('cursor', cursor)
+      const page: Record<string, unknown> = await get(`/v1/runs?${query.toString()}`)
       seen.push(...(page['runs'] as { id: string }[]).map(({ id }) => id))
-      cursor = page['next']
+      cursor = page['next'] as string | null
     }
     expect(seen.toSorted()).toEqual(all.toSorted())
   })
