@@ -72,7 +72,8 @@ describe('OPS-03 the list of runs', () => {
     await s.complete(one)
     await s.end(two, { kind: 'fail', reason: 'error', note: 'x', error: '{}' })
     const seen: string[] = []
-    for (let cursor: unknown = ''; cursor !== null;) {
+    let cursor: string | null = ''
+    while (cursor !== null) {
       const query = new URLSearchParams({ limit: '1', status: 'failed,queued,succeeded' })
       if (cursor !== '') query.set('cursor', cursor)
       const page: Record<string, unknown> = await get(`/v1/runs?${query.toString()}`)
