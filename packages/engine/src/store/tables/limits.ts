@@ -1,4 +1,5 @@
 // Limits and pauses. A limit's value is one row, an operator's beats the code's; its holders are counted from runs.
+import { byBytes } from '../../kernel/byte-order.ts'
 import type { RunStatus } from '../../model/run.ts'
 import type { Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
@@ -28,7 +29,7 @@ export const ensureLimits = (
   limits: readonly { key: string; mode: string; value: number | null; policy: string }[],
 ): Statement<{ key: string }> =>
   // in the order in which they are locked
-  statement(ensure, rows([...limits].sort((a, b) => (a.key < b.key ? -1 : 1))))
+  statement(ensure, rows([...limits].sort((a, b) => byBytes(a.key, b.key))))
 
 const lock = sql<LimitRow>(
   'limits.lock',
