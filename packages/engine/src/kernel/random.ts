@@ -1,5 +1,6 @@
 // Chance, as a port. The seeded one gives the same numbers for the same seed on every machine.
 import { randomFillSync } from 'node:crypto'
+import { digest } from './digest.ts'
 
 export interface Random {
   /** A number in [0, 1). */
@@ -41,6 +42,36 @@ export const seededRandom = (seed: number): Random => {
       return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
     },
   }
+}
+
+/**
+ * The n-th draw of 128 bits of what `seed` names, the same everywhere: SHA-256 of seed and number, so that draws of two seeds
+ * meet no more often than chance would have it.
+ */
+export const drawOf = (seed: string, n: number): Uint8Array =>
+  digest(`${seed}#${n}`).subarray(0, 16)
+
+/** A number in [0, 1) from such a draw: its first 53 bits. */
+export const numberOf = (draw: Uint8Array): number => {
+  const view = new DataView(draw.buffer, draw.byteOffset, draw.byteLength)
+  return (view.getUint32(0) * 2 ** 21 + (view.getUint32(4) >>> 11)) / 2 ** 53
+}
+
+/** A UUID of version 4 in form from such a draw (RFC 9562, 5.4). */
+export const uuidOf = (draw: Uint8Array): string => {
+  const bytes = Uint8Array.from(draw)
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80
+  const hex = Buffer.from(bytes).toString('hex')
+  return [
+    [0, 8],
+    [8, 12],
+    [12, 16],
+    [16, 20],
+    [20, 32],
+  ]
+    .map(([from, to]) => hex.slice(from, to))
+    .join('-')
 }
 
 /** `ms` moved by up to a fifth either way, so that many callers do not come back at once. */

@@ -9,7 +9,7 @@ import { isTerminal, moved } from './run.ts'
 import type { End } from './settle.ts'
 import { settle } from './settle.ts'
 import type { NewRun, PlanContext, Planned, StartCommand } from './start.ts'
-import { planStart } from './start.ts'
+import { limitRetry, planStart } from './start.ts'
 import type { Signal, Wait } from './wait.ts'
 import { earliestDue, settleWaits, waitOnOf } from './wait.ts'
 import type { AttemptWrite, ChildStart, Entry, LiveWait, WaitRecord, WriteOk } from './work.ts'
@@ -182,14 +182,17 @@ export const applyWrite = (
     if (wait) put({ ...wait, state: 'taken' })
     if (entry.kind === 'signal') read.push(entry.key)
   }
+  const anew = write.end?.kind === 'fail' && write.end.retryInMs !== undefined
   for (const key of write.closes ?? []) {
     const wait = waits.get(key)
     if (!wait || wait.state === 'taken') continue
-    put({ ...wait, state: 'closed' })
+    // the attempt that drives the run anew begins its steps at their first try
+    put({ ...wait, state: 'closed', ...(anew && wait.kind === 'retry' ? { tries: 0 } : {}) })
     if (wait.kind === 'signal') released.push(key)
   }
 
-  // new waits: a retry is counted again under its key, any other that stands is a repeat
+  // new waits: a retry is counted again under its key, also where it was closed, since a copy that comes late counts no
+  // higher; any other that stands, or is gone, is a repeat
   const approvals: Applied['approvals'][number][] = []
   const children: Planned[] = []
   let seq = run.waits
@@ -197,9 +200,9 @@ export const applyWrite = (
     const known = waits.get(record.key)
     if (
       known &&
-      (isGone(known) ||
-        known.kind !== 'retry' ||
+      (known.kind !== 'retry' ||
         record.kind !== 'retry' ||
+        known.state === 'taken' ||
         known.tries >= (record.tries ?? 0))
     )
       continue
@@ -255,7 +258,7 @@ export const applyWrite = (
     waits: seq,
     ...(progressed ? { progressAt: now, losses: 0, suspectSince: null, handBacks: 0 } : {}),
   }
-  const ended = endOf(next, write, [...waits.values()], found.lastTag)
+  const ended = endOf(next, write, [...waits.values()], found.lastTag, context)
   const after =
     ended && ended !== 'goes_on'
       ? settle(next, ended, now, settings)
@@ -471,6 +474,7 @@ const endOf = (
   write: AttemptWrite,
   waits: readonly Wait[],
   lastTag: number | null,
+  { catalog }: PlanContext,
 ): End | null | 'goes_on' => {
   const end = write.end
   if (!end) return null
@@ -478,7 +482,12 @@ const endOf = (
   if (first === 'stale' && end.kind !== 'stale')
     return { kind: 'stale', note: 'the context that the attempt captured has changed' }
   if ((first === 'time_limit' || first === 'attempt_deadline') && outranked.includes(end.kind))
-    return { kind: 'fail', reason: first, note: limitNotes[first] }
+    return {
+      kind: 'fail',
+      reason: first,
+      note: limitNotes[first],
+      ...(first === 'attempt_deadline' ? limitRetry(run, catalog) : {}),
+    }
   switch (end.kind) {
     case 'complete':
       return { kind: 'complete' }

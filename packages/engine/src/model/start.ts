@@ -6,6 +6,7 @@ import type { Outcome, Refusal } from '../kernel/outcome.ts'
 import { refuse } from '../kernel/outcome.ts'
 import type { Catalog, Definition } from './definition.ts'
 import { at, definitionOf, isName, limitKey, NAME_EXPECTED } from './definition.ts'
+import { backoffMs, triesLeft } from './retry.ts'
 import { definitionFaults } from './definition-faults.ts'
 import { laneFault } from './indexed.ts'
 import type { Run } from './run.ts'
@@ -400,4 +401,13 @@ export const mustFit = (definition: Definition): void => {
       `${definition.workflow} declares ${definition.limits.length} limits; a run has two of its own at most, beside its owner’s and the global one`,
       { workflow: definition.workflow },
     )
+}
+
+/** When a run whose attempt has run into its limit is driven anew, by the retry of its workflow; empty where it is not. */
+export const limitRetry = (
+  { workflow, version, failures }: Run,
+  catalog: PlanContext['catalog'],
+): { readonly retryInMs?: number } => {
+  const retry = definitionOf(catalog, workflow, version)?.retry ?? {}
+  return triesLeft(retry, 1, failures + 1) ? { retryInMs: backoffMs(retry, failures + 1, 0) } : {}
 }

@@ -2,12 +2,11 @@
 // somebody does.
 import type { Follow } from '../model/follow.ts'
 import { merge, nothing } from '../model/follow.ts'
-import { definitionOf } from '../model/definition.ts'
-import { backoffMs, triesLeft } from '../model/retry.ts'
 import type { Run } from '../model/run.ts'
 import { isHeld, isTerminal, moved } from '../model/run.ts'
 import type { End } from '../model/settle.ts'
 import type { PlanContext } from '../model/start.ts'
+import { limitRetry } from '../model/start.ts'
 import { consequences, follows } from '../store/consequences.ts'
 import { lockRuns, runOf } from '../store/move/run-row.ts'
 import { writeEnds } from '../store/move/whole-runs.ts'
@@ -120,16 +119,12 @@ const revocation = (run: Run, now: number, { settings, catalog }: PlanContext): 
       outcome: 'fail',
     }
   if (run.attemptDeadline !== null && run.attemptDeadline <= now - settings.limitGraceMs) {
-    const retry = definitionOf(catalog, run.workflow, run.version)?.retry ?? {}
-    const again = triesLeft(retry, 1, run.failures + 1)
-      ? { retryInMs: backoffMs(retry, run.failures + 1, 0) }
-      : {}
     return {
       kind: 'revoke',
       reason: 'attempt_deadline',
       note: `the attempt’s limit passed at ${at(run.attemptDeadline)}`,
       outcome: 'fail',
-      ...again,
+      ...limitRetry(run, catalog),
     }
   }
   return null

@@ -186,3 +186,92 @@ it('RUN-33 what runs at the end of a run stays that when it continues or is star
   expect(all.runs.filter(({ workflow: name }) => name === 'undo')).toHaveLength(3)
   expect(all.runs.find((each) => each.id === 'again')).toMatchObject({ onEndOf: id, limits: [] })
 })
+
+describe('a race in a branch of another', () => {
+  it.each([
+    [
+      'two sleeps that end at one instant',
+      (c: Context) =>
+        c.race('i', {
+          p: (d) => d.sleep('p', '5s'),
+          q: (d) => d.approval('ask', { prompt: 'ok?' }),
+        }),
+      (c: Context) => c.sleep('limit', '5s'),
+    ],
+    [
+      'two steps that end at one instant',
+      (c: Context) =>
+        c.race('i', { p: (d) => d.step('p', () => later(1_000)), q: (d) => d.signal('never') }),
+      (c: Context) => c.step('b', () => later(1_000)),
+    ],
+  ])(
+    'RUN-28 both decided at once, by %s: what the inner loser waited for is closed',
+    async (_by, a, b) => {
+      const id = await run(async (ctx) => {
+        await ctx.race('o', { a, b })
+        await ctx.sleep('after', '1h')
+        return 'done'
+      })
+      await t.until(id, 'waiting:time')
+      await t.advance('10s')
+      const found = await t.engine.read((tx) => runDetail(tx, id))
+      const open = found?.waits.filter(({ state }) => state === 'open') ?? []
+      expect(open.map(({ key }) => key)).toEqual(['after'])
+      expect(await t.result(id)).toBe('done')
+    },
+  )
+})
+const later = (ms: number): Promise<void> =>
+  new Promise((resolve) => t.clock.timers().after(ms, resolve))
+
+it('RUN-27 RUN-10 a step that fails again in a later attempt of its run is retried as in the first', async () => {
+  let tries = 0
+  const id = await run(
+    (ctx) =>
+      ctx.step(
+        'b',
+        () => {
+          if (++tries <= 3) throw new Error(`no ${tries}`)
+          return 'ok'
+        },
+        { retry: { maxAttempts: 2, base: '10s' } },
+      ),
+    { retry: { maxAttempts: 3, base: '10s' } },
+  )
+  expect(await t.result(id)).toBe('ok')
+  expect(tries).toBe(4)
+})
+
+it('RUN-10 EX-21 at the depth of a chain that nobody waits for, the step after a race begins although its loser was about to begin one', async () => {
+  const w = workflow('w', async (ctx) => {
+    await ctx.race('r', {
+      a: (c) => c.step('a1', () => later(1_000)),
+      b: async (c) => {
+        await c.step('b1', () => later(100))
+        await c.step('b2', () => later(5_000))
+      },
+    })
+    return ctx.step('next', () => 'done')
+  })
+  t = await testEngine({ workflows: [w], executor: { slots: { default: 1 }, maxChainDepth: 2 } })
+  expect(await t.result(await t.start(w, null))).toBe('done')
+})
+
+it('RUN-26 uuids and random numbers of a run are the same on replay, and differ between runs and scopes', async () => {
+  const w = workflow('w', async (ctx) => {
+    const first = [ctx.uuid(), ctx.uuid(), ctx.random()]
+    await ctx.sleep('replay', '1m')
+    const inner = await ctx.scope('inner', (c) => Promise.resolve([c.uuid(), c.random()]))
+    return [...first, ...inner]
+  })
+  t = await testEngine({ workflows: [w] })
+  const one = (await t.result(await t.start(w, null))) as (string | number)[]
+  const two = (await t.result(await t.start(w, null))) as (string | number)[]
+  expect(new Set([...one, ...two]).size).toBe(10)
+  for (const each of [...one, ...two])
+    expect(String(each)).toMatch(
+      typeof each === 'number'
+        ? /^0?\.?\d/
+        : /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    )
+})

@@ -114,3 +114,35 @@ it('RUN-34 a state that was set just before the run continues is the successorâ€
   void executor.stop()
   await advance(t, 0)
 })
+
+it('RUN-13 RUN-17 RUN-27 an attemptâ€™s limit that passes while its end waits for a write is retried as its workflow says', async () => {
+  let bodies = 0
+  const w = workflow(
+    { name: 'w', attemptLimit: '2s', retry: { maxAttempts: 3, base: '1s' } },
+    async (ctx) => {
+      await ctx.step('b', async ({ progress }) => {
+        if (++bodies > 1) return
+        progress(1)
+        await later(1_000)
+      })
+      return 'done'
+    },
+  )
+  const port = t.opened.remote as { write: typeof t.opened.remote.write }
+  const real = port.write.bind(port)
+  port.write = async (session, write) => {
+    const answer = await real(session, write)
+    if (write.progress !== undefined) await later(3_000)
+    return answer
+  }
+  const { executor } = executorOn(t, { workflows: [w] })
+  await executor.start()
+  const id = await t.start('w')
+  for (let i = 0; i < 40; i++) {
+    await advance(t, 500)
+    await t.pass('poll-lanes', 'wake-due')
+  }
+  expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 2 })
+  void executor.stop()
+  await advance(t, 0)
+})

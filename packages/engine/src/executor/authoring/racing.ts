@@ -35,7 +35,7 @@ export const compete = async (
       decided = true
       const closes = scopes
         .filter(({ branch }) => branch !== winner)
-        .flatMap(({ prefix }) => driver.closeScope(prefix))
+        .flatMap(({ prefix }) => driver.closeScope(prefix, key))
       void scope
         .ask(key, 'race', (_live, branch) => {
           branch.state = 'body'

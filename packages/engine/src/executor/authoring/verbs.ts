@@ -7,8 +7,7 @@ import type { MembersOf } from '../../kernel/known-members.ts'
 import { mustKnowMembers } from '../../kernel/known-members.ts'
 import type { Facts } from '../../kernel/log.ts'
 import { readable } from '../../kernel/log.ts'
-import type { Random } from '../../kernel/random.ts'
-import { seededRandom, seedOf } from '../../kernel/random.ts'
+import { drawOf, numberOf, uuidOf } from '../../kernel/random.ts'
 import { runChild, spawnChild } from './children.ts'
 import { plainCodec } from './codec.ts'
 import type {
@@ -53,15 +52,15 @@ const TASK_STEP_OPTIONS = { as: true } as const
 /** The context of one scope. */
 class RunContext implements Context {
   readonly #scope: Scope
-  #chance: Random | null = null
+  #draws = 0
 
   constructor(env: VerbsEnvironment, prefix: string) {
     this.#scope = new Scope(env, prefix, makeContext)
   }
 
-  get #random(): Random {
+  #draw(): Uint8Array {
     const { run } = this.#scope.env.driver.claimed
-    return (this.#chance ??= seededRandom(seedOf(`${run}#${this.#scope.prefix}`)))
+    return drawOf(`${run}#${this.#scope.prefix}`, ++this.#draws)
   }
 
   get info(): Context['info'] {
@@ -221,18 +220,11 @@ class RunContext implements Context {
   }
 
   random(): number {
-    return this.#random.next()
+    return numberOf(this.#draw())
   }
 
   uuid(): string {
-    const digits = Array.from({ length: 32 }, (_, i) =>
-      i === 12
-        ? '4'
-        : i === 16
-          ? '89ab'[Math.floor(this.#random.next() * 4)]
-          : Math.floor(this.#random.next() * 16).toString(16),
-    ).join('')
-    return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`
+    return uuidOf(this.#draw())
   }
 
   log(message: string, facts: Facts = {}): void {

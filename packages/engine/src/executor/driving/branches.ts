@@ -11,6 +11,8 @@ export class Branches {
   #unreached: Set<string> | null = null
   #retried: Set<string> | null = null
   readonly #closed: string[] = []
+  /** What races that are decided, and not recorded, are to close. */
+  readonly #toClose = new Map<string, readonly string[]>()
 
   constructor(waits: readonly LiveWait[]) {
     if (waits.length === 0) return
@@ -41,6 +43,7 @@ export class Branches {
     this.#standing.delete(key)
     this.#live?.delete(key)
     this.#unreached?.delete(key)
+    this.#toClose.delete(key)
     return branch
   }
 
@@ -79,8 +82,11 @@ export class Branches {
     return this.#closed.length > 0 && this.#closed.some((prefix) => key.startsWith(prefix))
   }
 
-  /** A scope has lost its race: its branches are dropped, and the keys of its waits are returned, to be closed. */
-  close(prefix: string, outgoing: Outgoing): string[] {
+  /**
+   * A scope is over: its branches are dropped, and the keys of its waits are returned, to be closed. `by`: the race in whose
+   * entry they are. Where that race is itself part of a scope that ends before its entry is received, they are of that end.
+   */
+  close(prefix: string, outgoing: Outgoing, by: string | null): string[] {
     this.#closed.push(prefix)
     const lost = new Set<string>()
     for (const [key, branch] of this.#standing) {
@@ -90,6 +96,12 @@ export class Branches {
     }
     for (const key of this.#live?.keys() ?? []) if (key.startsWith(prefix)) lost.add(key)
     for (const key of this.#retried ?? []) if (key.startsWith(prefix)) lost.add(key)
+    for (const [race, keys] of this.#toClose) {
+      if (!race.startsWith(prefix)) continue
+      this.#toClose.delete(race)
+      for (const key of keys) lost.add(key)
+    }
+    if (by !== null) this.#toClose.set(by, [...(this.#toClose.get(by) ?? []), ...lost])
     for (const key of lost) {
       this.#live?.delete(key)
       this.#unreached?.delete(key)

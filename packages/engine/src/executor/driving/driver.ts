@@ -115,8 +115,8 @@ export interface Driver {
   bodySettles(): void
   /** A short wait in this process begins or ends: the attempt does not suspend meanwhile. */
   inPlace(change: 1 | -1): void
-  /** A scope has lost its race: its branches are dropped, and the keys of its waits are returned, to be closed. */
-  closeScope(prefix: string): string[]
+  /** A scope has lost its race: its branches are dropped, and the keys of its waits are returned, to be closed by its entry. */
+  closeScope(prefix: string, race: string): string[]
   /** As `closeScope`, where no entry says so: the waits are closed by the next write. */
   endScope(prefix: string): void
   isClosed(key: string): boolean

@@ -207,7 +207,7 @@ class RunDriver implements Driver, Ticking {
     if (this.#begins.length > 0 && !this.#mustLetGo()) {
       const now = this.#begins
       this.#begins = []
-      for (const { key, begin } of now) if (!this.isClosed(key)) begin()
+      for (const { begin } of now) begin()
     }
     if (this.#branches.all().some((branch) => branch.state === 'wait'))
       this.#late.look(() => {
@@ -235,6 +235,8 @@ class RunDriver implements Driver, Ticking {
     const cameBack = this.#cameBack
     this.#cameBack = null
     cameBack?.()
+    // what the function has asked for meanwhile was not looked at
+    this.#stir()
   }
 
   /** Whether no further body may begin: the run is to be let go of at the next end of a step. */
@@ -365,13 +367,19 @@ class RunDriver implements Driver, Ticking {
     this.#stir()
   }
 
-  closeScope(prefix: string): string[] {
-    return this.#branches.close(prefix, this.#outgoing)
+  closeScope(prefix: string, race: string): string[] {
+    return this.#close(prefix, race)
   }
 
   endScope(prefix: string): void {
-    this.#outgoing.close(this.#branches.close(prefix, this.#outgoing))
+    this.#outgoing.close(this.#close(prefix, null))
     this.#stir()
+  }
+
+  #close(prefix: string, race: string | null): string[] {
+    const closed = this.#branches.close(prefix, this.#outgoing, race)
+    this.#begins = this.#begins.filter(({ key }) => !this.isClosed(key))
+    return closed
   }
 
   mark(key: string, kind: EntryKind): boolean {

@@ -418,8 +418,8 @@ export const bugs: readonly Bug[] = [
     ...bug(
       'late-copy-reopens',
       'model/apply.ts',
-      '(isGone(known) ||',
-      '(false ||',
+      "known.state === 'taken' ||",
+      'false ||',
       'RUN-28 a late copy of a write counts a retry again that is over',
     ),
     // a copy counts no try that the first had not counted
