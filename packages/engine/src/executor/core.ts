@@ -2,6 +2,7 @@
 import type { Growth } from '../kernel/growing-delay.ts'
 import type { Coordinator } from '../model/coordinator.ts'
 import type { Job } from '../model/job.ts'
+import { definitionKey } from '../model/definition.ts'
 import { shardOfId } from '../model/shard.ts'
 import type { ClaimedRun, LetGo, RegisterOk } from '../model/work.ts'
 import type { AnyWorkflow } from './authoring/context.ts'
@@ -112,8 +113,8 @@ export const heldBy = (core: Core): { run: string; attempt: number }[] =>
     .filter((job) => !job.left)
     .map(({ run, attempt }) => ({ run, attempt }))
 
-/** Names of the workflows whose runs take slots of these classes. */
+/** The versions of workflows, as `definitionKey` names them, whose runs take slots of these classes. */
 export const workflowsOf = (core: Core, classes: readonly string[]): string[] =>
   core.options.workflows
     .filter((each) => classes.includes(each.definition.slotClass))
-    .map((each) => each.name)
+    .map((each) => definitionKey(each.name, each.version))

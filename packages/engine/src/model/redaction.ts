@@ -27,11 +27,12 @@ export const secretsIn = (
     named.includes(name) || isSecretName(name) || looksSecret(value) ? [value] : [],
   )
 
+// a text is as long as a body likes, and is looked at where everything else waits: no shape may scan on from every place
 const SHAPES: readonly (readonly [RegExp, string])[] = [
   // of an address, who and where are left
-  [/([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s/@]+(@)/gi, `$1${REDACTED}$2`],
+  [/(:\/\/[^\s:/@]*:)[^\s/@]+(@)/g, `$1${REDACTED}$2`],
   [/\b(bearer|basic)(\s+)[\w+/=.~-]{8,}/gi, `$1$2${REDACTED}`],
-  [/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, REDACTED],
+  [/(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, REDACTED],
   [/\b(?:gh[pousr]_\w{30,}|github_pat_\w{30,}|glpat-[\w-]{20,}|npm_\w{30,})/g, REDACTED],
   [/\bxox[abeoprs]-[\w-]{10,}/g, REDACTED],
   [/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g, REDACTED],
@@ -41,7 +42,7 @@ const SHAPES: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, REDACTED],
   // what follows a name that says so: `password=…`, `"apiKey": "…"`
   [
-    /(\b[\w-]*(?:password|passwd|secret|token|api[_-]?key|credential|authorization)s?["']?\s*[=:]\s*)(?!\[redacted\])(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',;&}]{4,})/gi,
+    /((?:password|passwd|secret|token|api[_-]?key|credential|authorization)s?["']?\s*[=:]\s*)(?!\[redacted\])(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',;&}]{4,})/gi,
     `$1${REDACTED}`,
   ],
 ]

@@ -84,7 +84,7 @@ export type EndReport =
       readonly retryInMs?: number
     }
   | { readonly kind: 'suspend'; readonly keys: readonly string[] }
-  /** `ifWaiting`: only where a run of these workflows waits for the slot; else the attempt goes on. */
+  /** `ifWaiting`: only where a run of these versions of workflows (`definitionKey`) waits for the slot; else the attempt goes on. */
   | {
       readonly kind: 'hand_back'
       readonly reason: string
@@ -170,7 +170,7 @@ export interface ClaimRequest {
   readonly most: number
   /** Runs that have a job or a marker here, and are not given again. */
   readonly except: readonly string[]
-  /** Only runs of these workflows: those whose slot class has room here. */
+  /** Only runs of these versions of workflows (`definitionKey`): those whose slot class has room here. */
   readonly only?: readonly string[]
   /** How long the answer may wait for work, in milliseconds; 0 answers at once. */
   readonly waitMs: number

@@ -31,7 +31,7 @@ import { makeOffers } from './claims/offers.ts'
 import { renewOn } from './renewer.ts'
 import { makeServed } from './claims/served.ts'
 import type { Serves } from '../queries/lines.ts'
-import { parseLane, servedLanes, serves } from '../queries/lines.ts'
+import { isAmong, parseLane, servedLanes, serves } from '../queries/lines.ts'
 
 const JOURNAL_PAGE = 2_000
 
@@ -127,12 +127,12 @@ export const executorPort = (engine: Engine, options: PortOptions): OfferingPort
   }
 
   /** Whether a run of these workflows waits for a slot of this session. */
-  const othersWait = async (session: string, workflows: readonly string[]): Promise<boolean> => {
+  const othersWait = async (session: string, versions: readonly string[]): Promise<boolean> => {
     const what = await served.of(session)
     if (!what) return false
     const mine = lanes
       .served(session, what)
-      .filter((lane) => workflows.includes(parseLane(lane).workflow))
+      .filter((lane) => isAmong(versions, lane))
     const [found] = await engine.read(function* () {
       return yield* ask(anyQueued(mine))
     })

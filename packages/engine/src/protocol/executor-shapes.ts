@@ -63,13 +63,16 @@ export const registerRequest = z
   })
   .meta({ id: 'Register' })
 
+/** A version of a workflow as `definitionKey` names it: a JSON text. */
+const versionKey = z.string().min(1).max(1_000)
+
 export const claimRequest = z
   .object({
     session: name,
     claim: int.min(1),
     most: int.min(0).max(10_000),
     except: z.array(name).max(100_000),
-    only: z.array(name).exactOptional(),
+    only: z.array(versionKey).exactOptional(),
     waitMs: z.number().min(0),
   })
   .meta({ id: 'Claim' })
@@ -133,7 +136,7 @@ const end = z.discriminatedUnion('kind', [
     kind: z.literal('hand_back'),
     reason: note,
     toEnd: z.boolean().exactOptional(),
-    ifWaiting: z.array(name).exactOptional(),
+    ifWaiting: z.array(versionKey).exactOptional(),
   }),
   z.object({ kind: z.literal('park'), reason: note, note }),
   z.object({ kind: z.literal('stale'), note }),

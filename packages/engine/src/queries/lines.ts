@@ -5,6 +5,7 @@ import { liveSessions } from '../store/tables/sessions.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import { countedLimits, keysInLine } from '../store/tables/limits.ts'
+import { definitionKey } from '../model/definition.ts'
 import type { Settings } from '../model/settings.ts'
 import { lanesWithWork, nextInstant } from '../store/tables/runs.ts'
 
@@ -70,6 +71,13 @@ export const parseLane = (lane: string): Lane => {
     () => ['', lane],
   )
   return { queue, workflow, version, labels }
+}
+
+/** Whether the runs of a lane are of one of these versions of workflows, as `definitionKey` names them; of any, where none is named. */
+export const isAmong = (versions: readonly string[] | undefined, lane: string): boolean => {
+  if (versions === undefined) return true
+  const { workflow, version } = parseLane(lane)
+  return versions.includes(definitionKey(workflow, version))
 }
 
 /** Whether a session may be given the runs of a lane. */

@@ -134,3 +134,33 @@ describe('EX-28 the races', () => {
     await advance(t, 1_000)
   })
 })
+
+it('EX-02 EX-03 two versions of a workflow in two slot classes: what has room for one brings no run of the other', async () => {
+  const open = gate<void>()
+  let at = 0
+  let most = 0
+  const first = workflow({ name: 'w', version: '1' }, (ctx) => ctx.step('s', () => 1))
+  const second = workflow({ name: 'w', version: '2', slotClass: 'write' }, (ctx) =>
+    ctx.step('s', async () => {
+      most = Math.max(most, ++at)
+      await open.opened
+      at -= 1
+    }),
+  )
+  const { executor } = executorOn(t, {
+    workflows: [first, second],
+    slots: { default: 4, write: 1 },
+  })
+  await executor.start()
+  for (let i = 0; i < 4; i++) await t.start('w', { version: '2' })
+  const other = await t.start('w', { version: '1' })
+  for (let i = 0; i < 5; i++) {
+    await advance(t, 200)
+    await t.pass('poll-lanes')
+  }
+  expect(most).toBe(1)
+  expect(t.run(other)).toMatchObject({ status: 'succeeded' })
+  open.open()
+  void executor.stop()
+  await advance(t, 0)
+})

@@ -1,5 +1,6 @@
 // Figures for Prometheus, and the alarms that go by them.
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { definitionKey } from '../../src/model/definition.ts'
 import { EXPOSITION, SERIES_MAX } from '../../src/kernel/meters.ts'
 import type { Sent, Sink } from '../../src/model/delivery.ts'
 import { noticeKinds } from '../../src/model/notice.ts'
@@ -61,7 +62,7 @@ it('OPS-05 says what waits in each queue and for how long, what is held, and whi
   })
   for (let i = 0; i < 3; i++) await t.start('w')
   await t.start('v', { queue: 'slow "x"' })
-  await session.claim(1, { only: ['w'] })
+  await session.claim(1, { only: [definitionKey('w', '1')] })
   t.later(5_000)
   const figures = await scrape()
   const of = (name: string, queue: string) =>

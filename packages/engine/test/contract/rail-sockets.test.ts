@@ -1,5 +1,6 @@
 // What a server does with executors over WebSockets: offers, messages that do not fit, connections that replace each other.
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { definitionKey } from '../../src/model/definition.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
@@ -108,7 +109,9 @@ test('RAIL-12 an accept takes nothing that the session does not serve, that was 
   expect(
     await one.ask('run:accept', { ...accept(null, 1, all), most: 1, except: [a] }),
   ).toMatchObject({ body: { ok: true, runs: [{ run: b }] } })
-  expect(await one.ask('run:accept', { ...accept(null, 2, all), only: ['other'] })).toMatchObject({
+  expect(
+    await one.ask('run:accept', { ...accept(null, 2, all), only: [definitionKey('other', '1')] }),
+  ).toMatchObject({
     body: { ok: true, runs: [] },
   })
   for (const id of foreign) expect(t.run(id)).toMatchObject({ status: 'queued' })

@@ -1,5 +1,6 @@
 // What an executor may rely on, whichever way it comes in: one suite, over each of them.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { definitionKey } from '../../src/model/definition.ts'
 import { sleep, systemTimers } from '../../src/kernel/timers.ts'
 import type { ExecutorPort, Told } from '../../src/model/work.ts'
 import { PROTOCOL_VERSION } from '../../src/model/work.ts'
@@ -98,7 +99,9 @@ describe.each(ways)('an executor that comes in by %s', (way: Way) => {
     const labeled = await t.start('gpu', { labels: ['gpu'] })
     const elsewhere = await t.start('w', { queue: 'elsewhere' })
     expect((await s.claim(1, { except: [ids[0] ?? ''] })).map(({ run }) => run)).toEqual([ids[1]])
-    expect((await s.claim(10, { only: ['gpu'] })).map(({ run }) => run)).toEqual([])
+    expect(
+      (await s.claim(10, { only: [definitionKey('gpu', '1')] })).map(({ run }) => run),
+    ).toEqual([])
     expect((await s.claim(10)).map(({ run }) => run).sort()).toEqual([ids[0], ids[2]].sort())
     expect((await other.claim()).map(({ run }) => run)).toEqual([labeled])
     expect(t.run(elsewhere)).toMatchObject({ status: 'queued' })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { definitionKey } from '../../src/model/definition.ts'
 import type { TestStore } from '../support/store.ts'
 import { definition, entry, only, openStore } from '../support/store.ts'
 
@@ -167,7 +168,7 @@ describe('RUN-05 claim', () => {
     t.later(4_999)
     expect(await a.claim()).toEqual([])
     t.later(1)
-    const v = await a.claim(10, { only: ['v'] })
+    const v = await a.claim(10, { only: [definitionKey('v', '1')] })
     expect(v.map((each) => each.run)).toEqual([delayed])
     expect(t.run(sleeps)['status']).toBe('queued')
     const w = only(await a.claim())

@@ -3,7 +3,7 @@
 import type { Refusal } from '../../kernel/outcome.ts'
 import type { ClaimAnswer, ClaimRequest } from '../../model/work.ts'
 import type { Serves } from '../../queries/lines.ts'
-import { parseLane } from '../../queries/lines.ts'
+import { isAmong } from '../../queries/lines.ts'
 import type { ClaimCommand, Claimed } from '../../transitions/claim.ts'
 import { claim } from '../../transitions/claim.ts'
 import type { Engine } from '../engine.ts'
@@ -30,9 +30,7 @@ export const makeClaiming = (engine: Engine, served: Served): Claiming => {
     from: Pick<ClaimCommand, 'lanes' | 'runs'>,
   ): Promise<Claimed | Refusal> => {
     const serves = lanes.served(request.session, what)
-    const open = request.only
-      ? serves.filter((lane) => request.only?.includes(parseLane(lane).workflow))
-      : serves
+    const open = request.only ? serves.filter((lane) => isAmong(request.only, lane)) : serves
     const answer = await engine.timed('claim', () =>
       store.run((tx) => claim(tx, { ...request, ...from, serves, open }, settings)),
     )

@@ -2,7 +2,7 @@
 // offer do; and passing on to others who wait what is left.
 import type { ClaimRequest } from '../../model/work.ts'
 import type { Serves } from '../../queries/lines.ts'
-import { parseLane } from '../../queries/lines.ts'
+import { isAmong } from '../../queries/lines.ts'
 import type { Engine } from '../engine.ts'
 import type { LanePlace } from './lanes.ts'
 
@@ -26,7 +26,7 @@ export const laneWithWork = (
   const look = (): LanePlace[] =>
     engine.lanes
       .look(request.session, what, request.except)
-      .filter(({ lane }) => !request.only || request.only.includes(parseLane(lane).workflow))
+      .filter(({ lane }) => isAmong(request.only, lane))
   const takeUp = (places: LanePlace[]): LanePlace[] => {
     engine.lanes.looks(places)
     return places
