@@ -286,6 +286,9 @@ const modesOf = (limits: readonly RunLimit[]): Run['limitModes'] => {
   return whole && held ? 'wh' : whole ? 'w' : held ? 'h' : ''
 }
 
+/** `global` holds for all runs, and `owner:…` for those of an owner. */
+const isOwnKey = (key: string): boolean => key === 'global' || key.startsWith('owner:')
+
 const keyedLimits = (definition: Definition, input: unknown): Outcome<{ limits: RunLimit[] }> => {
   const limits: RunLimit[] = []
   for (const declared of definition.limits) {
@@ -295,6 +298,13 @@ const keyedLimits = (definition: Definition, input: unknown): Outcome<{ limits: 
         'invalid_input',
         `the limit ${declared.key} of ${definition.workflow} cannot be read from the input; expected a text or number at its path`,
         { limit: declared.key },
+      )
+    // what is written in the input is no limit of the engine's own: it would hold for runs that have nothing to do with it
+    if (key !== declared.key && isOwnKey(key))
+      return refuse(
+        'invalid_input',
+        `the limit ${declared.key} of ${definition.workflow} comes to ${key} by the input, which is a limit of the engine's own; put a word before what the input names, as in tenant:{tenant}`,
+        { limit: declared.key, key },
       )
     const wanted =
       typeof declared.units === 'string' ? at(input, declared.units) : (declared.units ?? 1)

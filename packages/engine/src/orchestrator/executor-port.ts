@@ -130,9 +130,7 @@ export const executorPort = (engine: Engine, options: PortOptions): OfferingPort
   const othersWait = async (session: string, versions: readonly string[]): Promise<boolean> => {
     const what = await served.of(session)
     if (!what) return false
-    const mine = lanes
-      .served(session, what)
-      .filter((lane) => isAmong(versions, lane))
+    const mine = lanes.served(session, what).filter((lane) => isAmong(versions, lane))
     const [found] = await engine.read(function* () {
       return yield* ask(anyQueued(mine))
     })

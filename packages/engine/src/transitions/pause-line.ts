@@ -19,10 +19,10 @@ export interface PauseLine {
 }
 type Answer = Outcome<{ readonly kind: 'queue' | 'workflow'; readonly name: string }>
 
-export function* pauseLine(tx: Tx, line: PauseLine): Steps<{ answer: Answer; follow: Follow }> {
+export function* pauseLine(_tx: Tx, line: PauseLine): Steps<{ answer: Answer; follow: Follow }> {
   const { kind, name, by, why } = line
-  const until = line.until ?? (line.forMs === null ? null : Math.round(tx.now + line.forMs))
-  yield* finish(putPause(kind, name, by, why, until))
+  const forMs = line.forMs === null ? null : Math.round(line.forMs)
+  yield* finish(putPause(kind, name, by, why, line.until, forMs))
   return { answer: { ok: true, kind, name }, follow: nothing() }
 }
 

@@ -744,3 +744,15 @@ describe('SLOT-01 a repeat of a start', () => {
     },
   )
 })
+
+it.each(['global', 'owner:bob'])(
+  'SLOT-01 a limit whose key the input names comes to none of the engine’s own: %s is refused, and holds for nobody',
+  async (tenant) => {
+    await open()
+    await limited('tenants', [{ key: '{tenant}', value: 1 }])
+    await expect(start('tenants', { tenant })).rejects.toThrow(/invalid_input: .*engine's own/)
+    expect(t.sql('select key from limits')).toEqual([])
+    await start('tenants', { tenant: 'acme' })
+    expect(t.sql('select key from limits')).toEqual([{ key: 'acme' }])
+  },
+)

@@ -203,7 +203,7 @@ export interface PauseRow {
 }
 const pause = sql<{ name: string }>(
   'pauses.put',
-  `insert into pauses (kind, name, paused_by, why, paused_at, until) select $1, $2, $3, $4, {now}, $5 where true
+  `insert into pauses (kind, name, paused_by, why, paused_at, until) select $1, $2, $3, $4, {now}, coalesce($5, {now} + $6) where true
    on conflict (kind, name) do update set paused_by = excluded.paused_by, why = excluded.why, paused_at = excluded.paused_at, until = excluded.until returning name`,
 )
 export const putPause = (
@@ -212,7 +212,8 @@ export const putPause = (
   by: string,
   why: string | null,
   until: number | null,
-): Statement<{ name: string }> => statement(pause, kind, name, by, why, until)
+  forMs: number | null = null,
+): Statement<{ name: string }> => statement(pause, kind, name, by, why, until, forMs)
 
 const unpause = sql<{ name: string }>(
   'pauses.remove',

@@ -262,7 +262,7 @@ export const makeCurrent = (
 
 const setCurrent = sql<{ name: string }>(
   'workflows.set_current',
-  `update workflows set current_version = $2, updated_at = {now} where name = $1 and exists (select 1 from definitions d where d.workflow = $1 and d.version = $2) returning name`,
+  `update workflows set current_version = $2, updated_at = case when updated_at < {now} then {now} else updated_at + 1 end where name = $1 and exists (select 1 from definitions d where d.workflow = $1 and d.version = $2) returning name`,
 )
 export const setCurrentVersion = (workflow: string, version: string): Statement<{ name: string }> =>
   statement(setCurrent, workflow, version)
@@ -275,10 +275,11 @@ export const allDefinitions = (): Statement<DefinitionRow> => statement(definiti
 
 const marked = sql<{ mark: string }>(
   'definitions.mark',
-  `select (select count(*) || ' ' || coalesce(max(d.updated_at), 0) from definitions d) || ' ' || (select count(*) || ' ' || coalesce(max(w.updated_at), 0) from workflows w)
-          || ' ' || (select count(*) from lanes) as mark`,
+  `select (select count(*) || ' ' || coalesce(sum(d.updated_at), 0) from definitions d) || ' ' || (select count(*) || ' ' || coalesce(sum(w.updated_at), 0) from workflows w)
+          || ' ' || (select count(*) from lanes)
+          || ' ' || coalesce((select coalesce(l.operator_value, l.code_value) from limits l where l.key = 'global'), -1) as mark`,
 )
-/** Differs when definitions, current versions or lanes have changed. */
+/** Differs when definitions, current versions, lanes or the global limit have changed. */
 export const catalogMark = (): Statement<{ mark: string }> => statement(marked)
 
 export interface LaneRow {
