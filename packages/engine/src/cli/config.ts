@@ -314,6 +314,7 @@ export const loadConfig = (
     faults,
   )
   for (const each of ofSinks) values.set(each.name, { ...each, secret: false })
+  faults.push(...byFile(values))
   fillIn(values, sources, found?.path)
   const of = (name: string): unknown => values.get(name)?.value
   const settings = Object.fromEntries(
@@ -326,6 +327,23 @@ export const loadConfig = (
     config: { ...flatValues, settings, sinks } as unknown as Config,
     values: [...values.values()],
   }
+}
+
+/** A file that a flag names beats the databases of the environment and of the configuration file, and none that a flag names. */
+const byFile = (values: Map<string, Value>): string[] => {
+  const isFlag = (name: string): boolean => values.get(name)?.origin.startsWith('flag ') === true
+  if (!isFlag('file')) return []
+  return (['database', 'databases'] as const).flatMap((name) => {
+    const value = values.get(name)
+    if (isFlag(name)) return [`file and ${name} are both given by flags; keep one of them`]
+    if (value && value.origin !== 'default')
+      values.set(name, {
+        ...value,
+        value: name === 'database' ? null : [],
+        origin: `${value.origin}, beaten by flag --file`,
+      })
+    return []
+  })
 }
 
 /** Several databases stand in place of one, and each is listened to where it is. */

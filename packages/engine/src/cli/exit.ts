@@ -1,7 +1,7 @@
 // Exit codes that scripts can rely on, and which of them an error comes to.
 import type { ErrorCode } from '../kernel/codes.ts'
 import { codes } from '../kernel/codes.ts'
-import { LeaseholdError } from '../kernel/errors.ts'
+import { Fault, LeaseholdError } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import { systemTimers } from '../kernel/timers.ts'
 import type { Output } from './output.ts'
@@ -61,6 +61,34 @@ const codeOf = (error: unknown): ErrorCode | null => {
   return typeof code === 'string' && Object.hasOwn(codes, code) ? (code as ErrorCode) : null
 }
 
+/**
+ * What there is to do beside what the message says: what a code advises, but nothing where no repeat helps and the message
+ * itself says what does.
+ */
+const todoOf = (error: unknown): string | null => {
+  const code = codeOf(error)
+  if (code === 'peer_unreachable' && error instanceof LeaseholdError && 'url' in error.detail)
+    return 'Start one with `leasehold serve`, or name another with --url or LEASEHOLD_URL.'
+  if (code === null || codes[code].kind === 'failure') return null
+  return error instanceof Fault && !error.retryable ? null : codes[code].todo
+}
+
+/** Tells an error to a program: one line of JSON, `{"error":{"code","message","todo"}}`, with `faults` where it lists several. */
+export const tellJson = (error: unknown, out: Output): void => {
+  const usage = error instanceof UsageError
+  const code = usage ? 'invalid_request' : (codeOf(error) ?? 'internal_error')
+  const faults = error instanceof LeaseholdError ? error.detail['faults'] : undefined
+  out.jsonNote({
+    error: {
+      code,
+      message: messageOf(error),
+      todo: usage ? null : codeOf(error) === null ? codes[code].todo : todoOf(error),
+      ...(Array.isArray(faults) ? { faults: faults as unknown[] } : {}),
+      ...(!usage && codeOf(error) === null && error instanceof Error ? { stack: error.stack } : {}),
+    },
+  })
+}
+
 /** Tells an error to a person: what happened, each fault on a line, and what to do. */
 export const tell = (error: unknown, out: Output): void => {
   const code = codeOf(error)
@@ -75,12 +103,9 @@ export const tell = (error: unknown, out: Output): void => {
     return
   }
   out.error(messageOf(error))
-  if (code === 'peer_unreachable' && error instanceof LeaseholdError && 'url' in error.detail)
-    out.note(
-      `  Start one with \`leasehold serve\`, or name another with --url or LEASEHOLD_URL. (${code})`,
-    )
-  else if (code !== null && codes[code].kind !== 'failure')
-    out.note(`  ${codes[code].todo} (${code})`)
+  const todo = todoOf(error)
+  if (code !== null && codes[code].kind !== 'failure')
+    out.note(`  ${todo === null ? '' : `${todo} `}(${code})`)
   else if (code === null && !(error instanceof UsageError) && error instanceof Error && error.stack)
     out.note(error.stack.split('\n').slice(1).join('\n'))
 }

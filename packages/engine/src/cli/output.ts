@@ -16,6 +16,8 @@ export interface Output {
   /** A line for the person, beside the result. */
   note(text: string): void
   error(text: string): void
+  /** A line of JSON beside the result. */
+  jsonNote(value: unknown): void
   /** Writes over what `block` wrote before; on anything but a terminal it does nothing. */
   block(lines: readonly string[]): void
 }
@@ -55,6 +57,7 @@ export const makeOutput = (
     json: (value) => write(stdout, `${JSON.stringify(value, null, 2)}\n`),
     note: (text) => write(stderr, `${errors.dim(text)}\n`),
     error: (text) => write(stderr, `${errors.red('leasehold:')} ${text}\n`),
+    jsonNote: (value) => write(stderr, `${JSON.stringify(value)}\n`),
     block(lines) {
       if (!stdout.isTTY) return
       clear()

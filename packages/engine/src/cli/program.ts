@@ -9,6 +9,8 @@ export interface Around {
   readonly env: NodeJS.ProcessEnv
   readonly cwd: string
   readonly version: string
+  /** Whether a program reads what is said: whoever made this one tells it of mistakes in the arguments. */
+  readonly json: boolean
   /** Hears the exit code of the command that ran. */
   readonly ended: (code: number) => void
 }
@@ -20,16 +22,22 @@ const SETTINGS = [
 
 const KILL_LIMIT = 'when the supervisor kills it after its signal; it must have time to stop'
 
-export const makeProgram = ({ out, env, cwd, version, ended }: Around): Command => {
+export const makeProgram = ({ out, env, cwd, version, json, ended }: Around): Command => {
   const program = new Command('leasehold')
   program
     .description('A durable workflow engine in which nothing that is held is ever stranded.')
     .version(version, '-V, --version')
+    // what comes after a command is the command's: else its `--version 99` would be taken for our own
+    .enablePositionalOptions()
     .showHelpAfterError('(leasehold <command> --help says what it takes)')
     .configureOutput({
       writeOut: (text) => out.line(text.trimEnd()),
-      writeErr: (text) => out.note(text.trimEnd()),
-      outputError: (text) => out.error(text.replace(/^error: /, '').trimEnd()),
+      writeErr: (text) => {
+        if (!json) out.note(text.trimEnd())
+      },
+      outputError: (text) => {
+        if (!json) out.error(text.replace(/^error: /, '').trimEnd())
+      },
     })
     .exitOverride()
     .addHelpText(

@@ -26,10 +26,12 @@ export const clock = (at: number | null): string => {
 }
 
 /** A value as JSON on one line, cut after `most` characters. */
-export const short = (value: unknown, most = 100): string => {
-  const text = JSON.stringify(value) ?? 'nothing'
-  return text.length > most ? `${text.slice(0, most)}…` : text
-}
+export const short = (value: unknown, most = 100): string =>
+  cut(JSON.stringify(value) ?? 'nothing', most)
+
+/** A text as it is, cut after `most` characters. */
+export const cut = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most)}…` : text
 
 /** What a name or note may carry into a terminal: no control characters. */
 export const plainText = (text: string): string =>

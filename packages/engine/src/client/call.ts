@@ -79,10 +79,18 @@ const reached = async <T>(peer: Peer, name: RouteName, ask: () => Promise<T>): P
   } catch (error) {
     throw new Fault(
       'peer_unreachable',
-      `no server answers at ${peer.url} (${name}): ${messageOf((error as { cause?: unknown } | null)?.cause ?? error)}`,
+      `no server answers at ${peer.url} (${name}): ${whyNot(peer.url, error)}`,
       { cause: error, detail: { url: peer.url } },
     )
   }
+}
+
+/** Some ports are kept from every `fetch`, that of browsers too, since other protocols listen there. */
+const whyNot = (url: string, error: unknown): string => {
+  const why = messageOf((error as { cause?: unknown } | null)?.cause ?? error)
+  return why === 'bad port'
+    ? `fetch never connects to port ${new URL(url).port}, which is kept for another protocol; let the server listen on another one`
+    : why
 }
 
 const requestOf = (

@@ -32,3 +32,21 @@ test.each<[string, object]>([
     },
   ])
 })
+
+test('RUN-31 RAIL-15 a fact takes nothing from what its line says of itself, and is kept beside it', () => {
+  const lines: string[] = []
+  const log = jsonLog(
+    (line) => lines.push(line),
+    () => 0,
+  )
+  log.warn('mine', { at: 'then', level: 'none', event: 'theirs', run: 'r' })
+  expect(JSON.parse(lines[0] ?? '')).toEqual({
+    at: '1970-01-01T00:00:00.000Z',
+    level: 'warn',
+    event: 'mine',
+    fact_at: 'then',
+    fact_level: 'none',
+    fact_event: 'theirs',
+    run: 'r',
+  })
+})

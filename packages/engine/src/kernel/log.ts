@@ -16,7 +16,13 @@ export const noLog: Log = { debug: silent, info: silent, warn: silent, error: si
 
 const ORDER: Readonly<Record<Level, number>> = { debug: 0, info: 1, warn: 2, error: 3 }
 
-/** Writes each line as JSON through `write`, with the instant that `now` gives; lines below `least` are dropped. */
+/** What a line says of itself. */
+const OWN: readonly string[] = ['at', 'level', 'event']
+
+/**
+ * Writes each line as JSON through `write`, with the instant that `now` gives; lines below `least` are dropped. A fact that is
+ * called `at`, `level` or `event` is kept as `fact_at`, `fact_level` or `fact_event`: what a line says of itself is not a caller's.
+ */
 export const jsonLog = (
   write: (line: string) => void,
   now: () => number,
@@ -26,10 +32,18 @@ export const jsonLog = (
     (level: Level) =>
     (event: string, facts: Facts = {}): void => {
       if (ORDER[level] < ORDER[least]) return
-      write(factsText({ at: new Date(now()).toISOString(), level, event, ...readable(facts) }))
+      write(factsText({ at: new Date(now()).toISOString(), level, event, ...beside(facts) }))
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
+
+const beside = (facts: Facts): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(readable(facts)).map(([name, value]) => [
+      OWN.includes(name) ? `fact_${name}` : name,
+      value,
+    ]),
+  )
 
 const UNREADABLE = '(cannot be shown)'
 

@@ -28,7 +28,7 @@ import type { Token } from './http/gate.ts'
 import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
 import type { Listening } from './http/server.ts'
-import { serve } from './http/server.ts'
+import { mustListen, serve } from './http/server.ts'
 import { all as settledAll } from './shard-faults.ts'
 import { joinShards } from './shards.ts'
 import { makeSinks } from './sinks/sinks.ts'
@@ -62,6 +62,7 @@ export interface RunningServer {
 /** Opens the store and listens; when either cannot be done, nothing is left open. */
 export const startServer = async (config: ServerConfig): Promise<RunningServer> => {
   const { store, ports } = config
+  await mustListen(config)
   const all = await openAll(config)
   const [opened] = all
   const closeAll = async (): Promise<void> => {
@@ -293,11 +294,13 @@ const makeFolder = (file: string): void => {
   if (file === ':memory:') return
   const folder = path.dirname(path.resolve(file))
   try {
-    mkdirSync(folder, { recursive: true })
+    // no more than its own: a path that is mistyped further up would be made, and an empty store served there
+    if (!existsSync(folder)) mkdirSync(folder)
   } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     throw new Fault(
       'store_unavailable',
-      `the folder ${folder} cannot be made: ${messageOf(error)}; name a file where this process may write`,
+      `the folder ${folder} cannot be made: ${isMissing ? `${path.dirname(folder)} is not there; make it, or name a file in a folder that is` : `${messageOf(error)}; name a file where this process may write`}`,
       { retryable: false, cause: error },
     )
   }

@@ -8,7 +8,10 @@ import { Fault } from '../kernel/errors.ts'
 export const placeOf = (file: string): string => {
   if (file === ':memory:') return file
   if (file === '' || file.includes('\0'))
-    throw refused(file, file === '' ? 'it has no name' : 'its name holds a NUL character')
+    throw refused(
+      file,
+      file === '' ? 'it has no name; name a path' : 'its name holds a NUL character',
+    )
   let place: string
   try {
     place = followed(file)
@@ -16,7 +19,7 @@ export const placeOf = (file: string): string => {
     throw refused(file, (error as Error).message, error)
   }
   const found = statSync(place, { throwIfNoEntry: false })
-  if (found?.isDirectory()) throw refused(file, 'it is a folder')
+  if (found?.isDirectory()) throw refused(file, 'it is a folder; name a file in it')
   if (found && found.nlink > 1)
     throw refused(
       file,

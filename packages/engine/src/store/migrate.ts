@@ -5,6 +5,7 @@ import type Database from 'better-sqlite3'
 import type { ClientBase } from 'pg'
 import { checksum } from '../kernel/digest.ts'
 import { Defect, Fault } from '../kernel/errors.ts'
+import { messageOf } from '../kernel/json.ts'
 import { postgresText, sqliteText } from './dialect.ts'
 import { keep } from './keep.ts'
 import type { Migration, PlannedMigration } from './migration-plan.ts'
@@ -74,8 +75,24 @@ const pending = (done: readonly Applied[], list: readonly Migration[]): Migratio
       )
   }
   const numbers = new Set(done.map(({ number }) => number))
+  const newest = Math.max(0, ...numbers)
+  const hole = list.find(({ number }) => number < newest && !numbers.has(number))
+  if (hole)
+    throw new Fault(
+      'schema_changed',
+      `the record of migrations has later ones than ${hole.name}, and not that one; somebody has changed the table migrations: put its row back, or restore a backup`,
+      { retryable: false },
+    )
   return list.filter(({ number }) => !numbers.has(number))
 }
+
+/** What the migrations before it have made is not what stands there. */
+const otherwise = (name: string, cause: unknown): Fault =>
+  new Fault(
+    'schema_changed',
+    `migration ${name} cannot be applied: ${messageOf(cause)}; the database is not as the migrations that it records have left it: restore a backup, or mend it by hand. Nothing of ${name} was kept`,
+    { retryable: false, cause },
+  )
 
 const migrated = (applied: readonly Migration[], list: readonly Migration[]): Migrated => ({
   applied: applied.map(({ name }) => name),
@@ -121,7 +138,12 @@ export const migrateSqlite = (
       ).run(each.number, each.name, checksum(each.text), now)
       void after?.('insert into migrations')
     })
-    apply.immediate()
+    try {
+      apply.immediate()
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'SQLITE_ERROR') throw error
+      throw otherwise(each.name, error)
+    }
   }
   return migrated(left, list)
 }
@@ -226,7 +248,9 @@ export const migratePostgres = async (
       await client.query('rollback')
       if ((error as { code?: string }).code === '55P03') throw await blocked(client, at, error)
       met += 1
-      if (met > 20 || !AGAIN.includes((error as { code?: string }).code ?? '')) throw error
+      const code = (error as { code?: string }).code ?? ''
+      if (met <= 20 && AGAIN.includes(code)) continue
+      throw code.startsWith('42') ? otherwise(at.name, error) : error
     }
   }
 }

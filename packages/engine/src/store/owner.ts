@@ -1,7 +1,7 @@
 // On SQLite one process owns the file: an exclusive transaction on a side file, held for life by a connection of its
 // own. The operating system lets it go with the process, so a lock that is free is proof that its holder has ended.
 import Database from 'better-sqlite3'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { Fault } from '../kernel/errors.ts'
 import { messageOf } from '../kernel/json.ts'
 import { placeOf } from './file-place.ts'
@@ -24,7 +24,9 @@ export const takeFile = (file: string, who: string): Ownership => {
 /** Reads a file without owning it, changing it, or leaving anything beside it; null where there is none. */
 export const look = <T>(file: string, read: (db: Database.Database) => T): T | null => {
   const place = placeOf(file)
-  if (place === ':memory:' || !existsSync(place)) return null
+  if (place === ':memory:') return null
+  mustAllow(place)
+  if (!existsSync(place)) return null
   let db: Database.Database | null = null
   try {
     db = keep(new Database(place, { fileMustExist: true, timeout: 5_000 }))
@@ -34,6 +36,29 @@ export const look = <T>(file: string, read: (db: Database.Database) => T): T | n
   } finally {
     db?.close()
   }
+}
+
+/** What SQLite and our lock keep beside a file. */
+const BESIDE = ['', '-wal', '-shm', '.owner', '.owner.txt']
+
+/**
+ * Refuses a store of which a file may not be read and written, before anything is opened: what SQLite makes beside a file that
+ * it cannot write stays there, and has that file's permissions. Nothing is opened to see it, since a close of any of them would
+ * drop the locks that this process has on it.
+ */
+const mustAllow = (place: string): void => {
+  for (const end of BESIDE)
+    try {
+      accessSync(`${place}${end}`, constants.R_OK | constants.W_OK)
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ENOTDIR') continue
+      throw new Fault(
+        'store_read_only',
+        `${place}${end} may not be read and written by this process (${code ?? messageOf(error)}); allow it, as with \`chmod u+rw\` by its owner, or start as a user who may`,
+        { retryable: false, cause: error },
+      )
+    }
 }
 
 /** Takes the file, or throws the fault `owned_elsewhere` that names the owner. `who` is shown to those refused. */

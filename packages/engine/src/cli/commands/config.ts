@@ -23,7 +23,12 @@ export const run: Run = async ({ options, out, sources }) => {
   return exit.ok
 }
 
-const shown = ({ value, secret }: Value): unknown => (secret && value !== null ? 'hidden' : value)
+/** What is secret is hidden; that there is none is not. */
+const shown = ({ value, secret }: Value): unknown =>
+  secret && !isNothing(value) ? 'hidden' : value
+
+const isNothing = (value: unknown): boolean =>
+  value === null || (typeof value === 'object' && Object.keys(value).length === 0)
 
 const textOf = (value: unknown): string =>
-  value === null ? '-' : typeof value === 'string' ? value : JSON.stringify(value)
+  isNothing(value) ? '-' : typeof value === 'string' ? value : JSON.stringify(value)

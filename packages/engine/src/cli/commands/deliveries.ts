@@ -6,7 +6,7 @@ import type { Run } from '../call.ts'
 import { exit } from '../exit.ts'
 import { clock, table } from '../said.ts'
 import { reach } from '../server.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { PAGE, wholeNumber } from '../whole-number.ts'
 
 interface Options {
   readonly retry?: boolean
@@ -22,7 +22,7 @@ export const run: Run<Options> = async ({
   out,
   sources,
 }) => {
-  const most = wholeNumber(limit, '--limit') ?? 50
+  const most = wholeNumber(limit, '--limit', PAGE) ?? 50
   if ((retry === true || drop === true) !== (delivery !== '') || (retry && drop))
     throw new LeaseholdError(
       'invalid_config',

@@ -1,6 +1,7 @@
 // `leasehold init`: writes a small project that runs. It writes over nothing.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { messageOf } from '../../kernel/json.ts'
 import type { Run } from '../call.ts'
 import { CONFIG_FILE } from '../config.ts'
 import { exit, UsageError } from '../exit.ts'
@@ -19,9 +20,15 @@ export const run: Run = async ({ args: [given = ''], out, sources }) => {
     throw new UsageError(
       `${folder} has ${there.join(', ')} already, and nothing is written over; name another folder`,
     )
-  mkdirSync(folder, { recursive: true })
-  for (const [name, content] of Object.entries(files))
-    writeFileSync(path.join(folder, name), content, { flag: 'wx' })
+  try {
+    mkdirSync(folder, { recursive: true })
+    for (const [name, content] of Object.entries(files))
+      writeFileSync(path.join(folder, name), content, { flag: 'wx' })
+  } catch (error) {
+    throw new UsageError(
+      `${folder} cannot be written: ${messageOf(error)}; name a folder where you may write`,
+    )
+  }
   for (const name of Object.keys(files))
     out.line(path.relative(sources.cwd, path.join(folder, name)))
   const steps = [
@@ -59,7 +66,7 @@ const projectFiles = (name: string): Readonly<Record<string, string>> => ({
     null,
     2,
   )}\n`,
-  [CONFIG_FILE]: `${JSON.stringify({ file: '.leasehold/leasehold.db', port: 7400 }, null, 2)}\n`,
+  [CONFIG_FILE]: `${JSON.stringify({ file: '.leasehold/leasehold.db' }, null, 2)}\n`,
   '.gitignore': 'node_modules/\n.leasehold/\n',
   'workflows.js': `// A workflow is a plain async function. What a step returned is recorded: after a crash the
 // function runs again from the top, and every step that is recorded gives its result back at once.

@@ -16,7 +16,7 @@ interface Options {
 export const run: Run<Options> = async ({ args: [given], options, out, sources }) => {
   const { client } = reach(sources)
   const id = await runNamed(client, given)
-  const attempt = wholeNumber(options.attempt, '--attempt')
+  const attempt = wholeNumber(options.attempt, '--attempt', { least: 1 })
   const of = attempt === undefined ? {} : { attempt }
   const lines = options.follow ? client.followLogs(id, of) : written(client, id, of)
   let shown: number | null = null

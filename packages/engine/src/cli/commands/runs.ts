@@ -29,7 +29,7 @@ const STATUSES: readonly string[] = runMachine.states
 export const run: Run<Options> = async ({ options, out, sources }) => {
   const sinceMs = durationOption(options.since, '--since')
   const since = sinceMs === undefined ? undefined : systemTime.now() - sinceMs
-  const limit = wholeNumber(options.limit, '--limit')
+  const limit = wholeNumber(options.limit, '--limit', { least: 1, most: 200 })
   const stranger = options.status?.split(',').find((each) => !STATUSES.includes(each))
   if (stranger !== undefined)
     throw new UsageError(

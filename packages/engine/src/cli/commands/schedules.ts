@@ -7,7 +7,7 @@ import { exit, UsageError } from '../exit.ts'
 import { readJson } from '../json-argument.ts'
 import { clock, short, table } from '../said.ts'
 import { reach } from '../server.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { PRIORITY, wholeNumber } from '../whole-number.ts'
 
 interface Options {
   readonly cron?: string
@@ -83,7 +83,7 @@ export const run: Run<Options> = async (call) => {
 
 const settingsOf = async (options: Options, cwd: string) => {
   const input = await readJson(options.input, cwd)
-  const priority = wholeNumber(options.priority, '--priority')
+  const priority = wholeNumber(options.priority, '--priority', PRIORITY)
   const missed = oneOf(missedPolicies, options.missed, '--missed')
   const overlap = oneOf(overlapPolicies, options.overlap, '--overlap')
   const { cron, zone, workflow, toVersion, owner, queue } = options

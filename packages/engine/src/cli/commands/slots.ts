@@ -15,7 +15,7 @@ export const run: Run<{ readonly set?: string }> = async ({
   out,
   sources,
 }) => {
-  const wanted = options.set === 'code' ? null : wholeNumber(options.set, '--set')
+  const wanted = options.set === 'code' ? null : wholeNumber(options.set, '--set', { least: 0 })
   if (wanted !== undefined && key === '')
     throw new UsageError('name the limit to set, as in `leasehold slots owner:ann --set 3`')
   const { client } = reach(sources)

@@ -8,7 +8,6 @@ import { systemPorts } from '../../kernel/ports.ts'
 import type { Run } from '../call.ts'
 import { loadConfig } from '../config.ts'
 import { durationOption } from '../duration-option.ts'
-import { UsageError } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
@@ -31,8 +30,7 @@ export const run: Run<Options> = async ({ args: [module = ''], options, out, sou
   const ports = systemPorts(processLog(config.logLevel))
   const token = config.token ?? config.executorToken
   const queue = options.queue ?? 'default'
-  const max = wholeNumber(options.max, '--max') ?? 4
-  if (max < 1) throw new UsageError(`--max is ${max}; expected a whole number of 1 or more`)
+  const max = wholeNumber(options.max, '--max', { least: 1 }) ?? 4
   const policy = {
     max,
     slots: config.slots,

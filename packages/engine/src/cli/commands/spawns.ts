@@ -3,14 +3,14 @@ import type { Run } from '../call.ts'
 import { exit } from '../exit.ts'
 import { clock, table } from '../said.ts'
 import { reach } from '../server.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { PAGE, wholeNumber } from '../whole-number.ts'
 
 export const run: Run<{ readonly limit?: string; readonly cursor?: string }> = async ({
   options: { limit, cursor, json },
   out,
   sources,
 }) => {
-  const most = wholeNumber(limit, '--limit') ?? 50
+  const most = wholeNumber(limit, '--limit', PAGE) ?? 50
   const { client } = reach(sources)
   const page = await client.spawns({
     limit: String(most),

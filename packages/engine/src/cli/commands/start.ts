@@ -5,7 +5,7 @@ import { durationOption } from '../duration-option.ts'
 import { exit } from '../exit.ts'
 import { readJson } from '../json-argument.ts'
 import { reach } from '../server.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { PRIORITY, wholeNumber } from '../whole-number.ts'
 import { waitForEnd } from '../wait-for-end.ts'
 
 interface Options {
@@ -24,7 +24,7 @@ interface Options {
 export const run: Run<Options> = async ({ args: [workflow = ''], options, out, sources }) => {
   const waitMs = durationOption(options.wait === true ? undefined : options.wait, '--wait')
   const delayMs = durationOption(options.delay, '--delay')
-  const priority = wholeNumber(options.priority, '--priority')
+  const priority = wholeNumber(options.priority, '--priority', PRIORITY)
   const input = await readJson(options.input, sources.cwd)
   const { client } = reach(sources, options.wait === undefined ? {} : { patientMs: 30_000 })
   const started = await client.start(workflow, input, {

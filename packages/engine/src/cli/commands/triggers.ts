@@ -6,7 +6,7 @@ import type { Trigger, TriggerDetail } from '../../client/client.ts'
 import type { Call, Run } from '../call.ts'
 import { exit, UsageError } from '../exit.ts'
 import { readJson } from '../json-argument.ts'
-import { clock, short, table } from '../said.ts'
+import { clock, cut, table } from '../said.ts'
 import { reach } from '../server.ts'
 
 interface Options {
@@ -92,13 +92,13 @@ const show = ({ options, out }: Call<Options>, detail: TriggerDetail): number =>
       out,
       ['delivery', 'event', 'came', 'times', 'outcome', 'run', 'note'],
       deliveries.map((each) => [
-        short(each.delivery, 40),
+        cut(each.delivery, 40),
         each.event ?? '-',
         clock(each.at),
         String(each.times),
         each.outcome,
         each.run ?? '-',
-        short(each.note ?? '', 60),
+        cut(each.note ?? '', 60),
       ]),
     )
   }

@@ -38,15 +38,41 @@ const whyNot = ({ code, message }: NodeJS.ErrnoException): string =>
     ? 'a program listens there already (EADDRINUSE); take another port, or 0 for a free one'
     : message
 
+/** Throws `invalid_config` where anybody could reach the server without a token. */
+const mustBeGuarded = (host: string, tokens: ServerOptions['tokens'] = []): void => {
+  if (isLoopback(host.includes(':') ? `[${host}]` : host) || tokens.length > 0) return
+  throw new Fault(
+    'invalid_config',
+    `the server would listen on ${host} for anybody; configure a token first, or listen on 127.0.0.1`,
+    { retryable: false },
+  )
+}
+
+const cannotListen = (host: string, port: number, error: NodeJS.ErrnoException): Fault =>
+  new Fault('invalid_config', `cannot listen on ${host}:${port}: ${whyNot(error)}`, {
+    retryable: false,
+    cause: error,
+  })
+
+/** Throws as `serve` would that cannot listen there, before a store is opened or made for it. */
+export const mustListen = async ({
+  port = PORT,
+  host = '127.0.0.1',
+  tokens,
+}: Pick<ServerOptions, 'port' | 'host' | 'tokens'>): Promise<void> => {
+  mustBeGuarded(host, tokens)
+  if (port === 0) return
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(host, port, error)))
+    probe.listen(port, host, () => probe.close(() => resolve()))
+  })
+}
+
 /** Opens the socket; throws `invalid_config` where it would be open to others without a token. */
 export const serve = async (engine: Engine, options: ServerOptions = {}): Promise<Listening> => {
   const { port = PORT, host = '127.0.0.1', ...rest } = options
-  if (!isLoopback(host.includes(':') ? `[${host}]` : host) && (rest.tokens ?? []).length === 0)
-    throw new Fault(
-      'invalid_config',
-      `the server would listen on ${host} for anybody; configure a token first, or listen on 127.0.0.1`,
-      { retryable: false },
-    )
+  mustBeGuarded(host, rest.tokens)
   const handler = makeHandler(engine, rest)
   const listener = getRequestListener(handler.fetch, {
     overrideGlobalObjects: false,
@@ -74,14 +100,7 @@ export const serve = async (engine: Engine, options: ServerOptions = {}): Promis
   server.headersTimeout = 30_000
   server.keepAliveTimeout = 30_000
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        new Fault('invalid_config', `cannot listen on ${host}:${port}: ${whyNot(error)}`, {
-          retryable: false,
-          cause: error,
-        }),
-      ),
-    )
+    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(host, port, error)))
     server.listen(port, host, resolve)
   })
   const address = server.address()

@@ -96,7 +96,12 @@ export const takeDelivery = (shared: Shared): AnswersTo<'takeDelivery'>['takeDel
       })
     const plan = planArrival(name, kind, spec, { id: delivery, event, payload })
     if (plan.ok && 'ignored' in plan) {
-      ports.log.debug('hook.ignored', { trigger: name, delivery, event, why: plan.ignored })
+      ports.log.debug('hook.ignored', {
+        trigger: name,
+        delivery,
+        hookEvent: event,
+        why: plan.ignored,
+      })
       return ignored(plan.ignored)
     }
     const action = plan.ok ? plan.action : plan
@@ -116,7 +121,12 @@ export const takeDelivery = (shared: Shared): AnswersTo<'takeDelivery'>['takeDel
       ),
     )
     if (!answer.ok)
-      ports.log.warn('hook.not_taken', { trigger: name, delivery, event, code: answer.code })
+      ports.log.warn('hook.not_taken', {
+        trigger: name,
+        delivery,
+        hookEvent: event,
+        code: answer.code,
+      })
     return answer
   }
 }
