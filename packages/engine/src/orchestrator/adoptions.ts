@@ -3,7 +3,7 @@
 import { refuse } from '../kernel/outcome.ts'
 import type { ClaimAnswer, Grant } from '../model/work.ts'
 import type { Adoption } from '../store/move/claims.ts'
-import { ask, within } from '../store/sql.ts'
+import { ask } from '../store/sql.ts'
 import { heldHere } from '../store/tables/journal.ts'
 import { adopt } from '../transitions/adopt.ts'
 import type { Engine } from './engine.ts'
@@ -33,10 +33,7 @@ export const adoptionsOf = (engine: Engine): Adoptions => ({
 
   async adopt(adoption) {
     const { settings, store } = engine
-    const answer = await store.run(function* (tx) {
-      const made = yield* within(adopt(tx, adoption, settings))
-      return made.ok ? { ...made, now: tx.now } : made
-    })
+    const answer = await store.run((tx) => adopt(tx, adoption, settings))
     if (!answer.ok) return answer
     engine.hub.changed(adoption.run)
     return {

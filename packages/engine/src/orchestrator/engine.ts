@@ -66,7 +66,6 @@ export interface Engine {
   readonly hub: Hub
   readonly lanes: Lanes
   readonly catalog: Catalog
-  readonly generation: number
   /** Which of several databases its store is; `ALONE` where it is the only one. */
   readonly shard: Shard
   /** What the store's clock said when the engine was opened. */
@@ -241,7 +240,6 @@ export const openEngine = async ({
     },
     opened,
     shard,
-    generation: Number(facts.get('generation') ?? '1'),
     get context() {
       return {
         catalog,

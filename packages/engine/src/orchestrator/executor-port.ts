@@ -202,7 +202,7 @@ export const executorPort = (engine: Engine, options: PortOptions): OfferingPort
         ok: true,
         session: request.session,
         now: answer.session.created_at,
-        generation: engine.generation,
+        generation: answer.generation,
         leaseMs: settings.leaseMs,
         renewMs: settings.renewMs,
         embedded: options.embedded,

@@ -15,11 +15,17 @@ import { id, inQuery, instant, json, maybe, ms, name, status, waitOn, whole } fr
 const ofRun = z.strictObject({ id })
 const reason = maybe(z.string().max(2_000))
 
+/** The engine makes ids of its own from a run's: of its approvals with a colon, of what runs at its end with `_end`. */
+const runId = name.refine(
+  (id) => !id.includes(':') && !/_end(?:~\d+)?$/.test(id),
+  'expected an id without a colon that does not end in _end: the engine makes ids of its own so',
+)
+
 export const startBody = z
   .strictObject({
     workflow: name,
     input: json.optional(),
-    id: maybe(name).describe('The run’s id, minted by the client so that a repeat is safe'),
+    id: maybe(runId).describe('The run’s id, minted by the client so that a repeat is safe'),
     command: maybe(name),
     key: maybe(name).describe('The same run for the same owner, workflow and key'),
     owner: maybe(z.union([name, z.literal('')])),

@@ -20,6 +20,8 @@ export interface Adopted {
   readonly ok: true
   readonly run: ClaimedRun
   readonly leaseUntil: number | null
+  /** The store's clock. */
+  readonly now: number
 }
 
 export function* adopt(
@@ -64,5 +66,5 @@ export function* adopt(
       `${from} no longer drives attempt ${attempt} of ${run}, or has begun to stop it, so it cannot be adopted. Drop it`,
       { run, attempt, session },
     )
-  return { ok: true, run: claimed, leaseUntil: row?.lease_until ?? null }
+  return { ok: true, run: claimed, leaseUntil: row?.lease_until ?? null, now: tx.now }
 }

@@ -46,6 +46,8 @@ export interface Claimed {
     { readonly rank: number; readonly id: string; readonly tags: readonly number[] }
   >
   readonly leaseUntil: number | null
+  /** The store's clock: what a claim brings is limited by it. */
+  readonly now: number
   /** The first answer of a claim that is asked for again. */
   readonly repeated: boolean
   /** Lanes with a run that only this session may not have; every lane where a rule keeps it from some anywhere. */
@@ -96,6 +98,7 @@ export function* claim(
       runs: runsOf(rows, steps, waits),
       taken: new Map(),
       leaseUntil: session.lease_until,
+      now: tx.now,
       repeated: true,
       withheld: 'all',
       follow: nothing(),
@@ -123,6 +126,7 @@ export function* claim(
     runs: runsOf(claimed.flat(), steps, waits),
     taken,
     leaseUntil: session.lease_until,
+    now: tx.now,
     repeated: false,
     withheld: kept.some(({ lane }) => lane === '') ? 'all' : new Set(kept.map(({ lane }) => lane)),
     follow,

@@ -7,6 +7,7 @@ import { nothing } from '../model/follow.ts'
 import type { Run, RunStatus } from '../model/run.ts'
 import { isTerminal, moved } from '../model/run.ts'
 import { due } from '../model/settle.ts'
+import type { Wait } from '../model/wait.ts'
 import { settleWaits } from '../model/wait.ts'
 import { approvalsSettled, follows } from '../store/consequences.ts'
 import { lockCurrent } from '../store/current.ts'
@@ -74,6 +75,10 @@ export function* pause(
   return { answer: { ok: true, run: run.id, status: next.status }, follow }
 }
 
+/** Whether it was set back by a delay of its own attempts: at that instant none of its waits is due. */
+const standsBack = (run: Run, live: readonly Wait[]): boolean =>
+  run.waitOn === 'time' && !live.some((wait) => wait.state === 'open' && wait.dueAt === run.readyAt)
+
 export function* resume(
   tx: Tx,
   id: string,
@@ -135,7 +140,7 @@ export function* resume(
     ? moved(cleared, 'resume', 'waiting', tx.now, {
         waitOn: run.waitOn,
         readyAt: run.readyAt,
-        reason: null,
+        reason: standsBack(run, live) ? (run.failures > 0 ? 'retry' : 'handed_back') : null,
         note: null,
       })
     : run.waitOn === 'slot' && run.readyAt !== null && run.readyAt > tx.now

@@ -10,6 +10,7 @@ import { readOr, storedObject } from '../kernel/stored.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import type { NewSession, SessionRow } from '../store/tables/sessions.ts'
+import { allMeta } from '../store/tables/orders.ts'
 import {
   insertSession,
   knownDefinitions,
@@ -22,6 +23,8 @@ import {
 export interface Registered {
   readonly ok: true
   readonly session: SessionRow
+  /** The store's, which a restore raises while servers are up. */
+  readonly generation: number
   /** Versions that were known with another definition, which this one has replaced. */
   readonly redefined: readonly {
     readonly workflow: string
@@ -72,14 +75,19 @@ export function* register(
     putLanes(lanes.sort((a, b) => byText(a.lane, b.lane))),
     insertSession(session),
   )
-  const [[row]] = yield* finish(sessionById(session.id))
+  const [[row], meta] = yield* finish(sessionById(session.id), allMeta())
   if (!row || row.ended_at !== null || row.process !== session.process)
     return refuse(
       'session_ended',
       `the session id ${session.id} has been used before; mint a new one for each registration`,
       { session: session.id },
     )
-  return { ok: true, session: row, redefined: ordered.flatMap((each) => changeOf(each, known)) }
+  return {
+    ok: true,
+    session: row,
+    generation: Number(meta.find(({ name }) => name === 'generation')?.value ?? '1'),
+    redefined: ordered.flatMap((each) => changeOf(each, known)),
+  }
 }
 
 const changeOf = (

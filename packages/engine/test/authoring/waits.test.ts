@@ -340,3 +340,38 @@ describe('waits, from the author’s seat', () => {
     },
   )
 })
+
+it('RUN-13 RUN-22 `startBy` counts from when a delayed run may start', async () => {
+  const w = workflow({ name: 'w', startBy: '10m' }, () => 'ok')
+  t = await testEngine({ workflows: [w] })
+  expect(await t.result(await t.start(w, null, { delay: '1h' }))).toBe('ok')
+})
+
+it('RUN-16 RUN-29 a run that was paused and resumed in the delay of its own retry is not woken by a signal', async () => {
+  let tries = 0
+  const begun: number[] = []
+  const w = workflow({ name: 'w', retry: { maxAttempts: 3, base: '1h' } }, async (ctx) => {
+    begun.push(t.clock.time.now())
+    await ctx.all('x', {
+      a: (c) => c.signal('go'),
+      b: (c) =>
+        c.step(
+          's',
+          () => {
+            if (++tries === 1) throw new Error('no')
+          },
+          { retry: { maxAttempts: 1 } },
+        ),
+    })
+    return 'ok'
+  })
+  t = await testEngine({ workflows: [w] })
+  const run = await t.start(w, null)
+  await t.advance('1s')
+  await t.pause(run)
+  await t.resume(run)
+  await t.signal(run, 'go', 1)
+  await t.advance('1s')
+  expect(begun).toHaveLength(1)
+  expect(await t.result(run)).toBe('ok')
+})

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { AttemptWrite } from '../../src/model/work.ts'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
+import { afterRestore } from '../../src/transitions/end-session.ts'
 import { advance, executorOn } from '../support/executor.ts'
 import type { TestStore } from '../support/store.ts'
 import { openStore } from '../support/store.ts'
@@ -145,4 +146,36 @@ it('RUN-13 RUN-17 RUN-27 an attempt’s limit that passes while its end waits fo
   expect(t.run(id)).toMatchObject({ status: 'succeeded', attempt: 2 })
   void executor.stop()
   await advance(t, 0)
+})
+
+it('RUN-10 RAIL-12 what is ready goes in writes that a message can hold: entries, items of a stream, and then the end', async () => {
+  const text = '"'.repeat(250_000)
+  const w = workflow('w', async (ctx) => {
+    await Promise.all(
+      Array.from({ length: 40 }, (_, i) =>
+        ctx.step(`s${i}`, ({ append }) => {
+          append('out', text)
+          return text
+        }),
+      ),
+    )
+    return 'done'
+  })
+  const made = executorOn(t, { workflows: [w], slots: { default: 1 } })
+  await made.executor.start()
+  const id = await t.start('w')
+  for (let i = 0; i < 20; i++) await advance(t, 100)
+  expect(t.run(id)).toMatchObject({ status: 'succeeded', entries: 40 })
+  expect(t.sql('select count(*) as n from streams')).toEqual([{ n: 40 }])
+  const writes = made.calls.filter(({ call }) => call === 'write')
+  for (const { sent } of writes) expect(JSON.stringify(sent).length).toBeLessThan(32 * 1024 * 1024)
+  expect(writes.length).toBeGreaterThan(4)
+  void made.executor.stop()
+  await advance(t, 0)
+})
+
+it('RUN-07 a server that is up during a restore hands out the generation that it raised', async () => {
+  const { generation } = await t.engine.store.run((tx) => afterRestore(tx))
+  const { answer } = await t.session()
+  expect(answer).toMatchObject({ ok: true, generation })
 })

@@ -634,3 +634,13 @@ test('OPS-01 the limit of a body is said in whole bytes', async () => {
   expect(status).toBe(413)
   expect(body['limit']).toSatisfy(Number.isInteger)
 })
+
+test.each(['run_1:r', 'run_1_end', 'run_1_end~1'])(
+  'DAG-11 RUN-33 a run of the id %s is refused: the engine makes ids of its own so',
+  async (id) => {
+    const { handler } = await world()
+    const answer = await send(handler, 'POST', '/v1/runs', { workflow: 'hello', id })
+    expect(answer.status).toBe(400)
+    expect(JSON.stringify(answer.body)).toContain('without a colon')
+  },
+)

@@ -142,7 +142,10 @@ export const serve = async (
   env: Readonly<Record<string, string>> = {},
   port = '0',
 ): Promise<Server> => {
-  const started = leasehold(['serve', '--file', 'store.db', '--port', port], {
+  // a file that a flag names beats a database of the environment
+  const onDatabase = Object.keys(env).some((name) => name.startsWith('LEASEHOLD_DATABASE'))
+  const store = onDatabase ? [] : ['--file', 'store.db']
+  const started = leasehold(['serve', ...store, '--port', port], {
     cwd,
     env: { ...QUICK, ...env },
   })

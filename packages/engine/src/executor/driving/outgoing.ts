@@ -12,6 +12,11 @@ import { ITEMS_MAX, itemsBefore } from '../../model/stream.ts'
 import type { FirstReason } from '../../model/attempt.ts'
 import type { Ready } from './driver.ts'
 
+/** A function that never comes to rest (it starts children in a loop) is stored in parts all the same. */
+const UNSENT_MAX = 100
+/** About so many characters of entries, and of items, go into one write: a message of any way to a server must hold it. */
+const PART_CHARS = 4 * 1024 * 1024
+
 export class Outgoing {
   /** Settle what is due and answer it, though nothing is recorded. */
   looks = false
@@ -23,6 +28,8 @@ export class Outgoing {
   readonly #itemsBefore: number
   #count: number
   #unsent: Entry[] = []
+  /** About how long they are. */
+  #chars = 0
   #waits: readonly WaitRecord[] = []
   #spawns: readonly (ChildStart & { as: string })[] = []
   #closes: readonly string[] = []
@@ -37,6 +44,8 @@ export class Outgoing {
   #shown: string | null = null
   #items: { stream: string; seq: number; data: string | null }[] = []
   #itemCount = 0
+  /** Items were left over by the last write. */
+  #cut = false
 
   constructor({
     run,
@@ -50,8 +59,9 @@ export class Outgoing {
     this.#itemsBefore = itemsBefore(attempt, items)
   }
 
-  get entries(): number {
-    return this.#unsent.length
+  /** Whether there is so much of it that it is to be stored before the function receives more. */
+  get isFull(): boolean {
+    return this.#unsent.length >= UNSENT_MAX || this.#chars >= PART_CHARS
   }
 
   /** Whether something of it must be durable before a body may begin. */
@@ -61,6 +71,7 @@ export class Outgoing {
       this.#waits.length > 0 ||
       this.#closes.length > 0 ||
       this.#state !== null ||
+      this.#cut ||
       this.looks ||
       this.saysReason ||
       this.phase !== null
@@ -83,6 +94,7 @@ export class Outgoing {
       }
     this.#count += 1
     this.#unsent.push({ n: this.#count, key, kind, at, output, error })
+    this.#chars += (output?.length ?? 0) + (error?.length ?? 0)
     if (next.spawn) this.#spawns = [...this.#spawns, next.spawn]
     if (next.closes) this.close(next.closes)
   }
@@ -157,12 +169,23 @@ export class Outgoing {
     this.#beforeFailure = null
   }
 
-  /** All of it as one write, and from here on nothing of it. */
+  #firstItems(): { stream: string; seq: number; data: string | null }[] {
+    let chars = 0
+    const over = this.#items.findIndex(({ data }, i) => {
+      chars += data?.length ?? 0
+      return i > 0 && chars > PART_CHARS
+    })
+    return over === -1 ? this.#items : this.#items.slice(0, over)
+  }
+
+  /** All of it as one write, or as much of it as one may hold, and from here on nothing of that. */
   take(
     retried: ReadonlySet<string> | null,
     firstReason: FirstReason | null,
     end: EndReport | null,
   ): AttemptWrite {
+    const items = this.#firstItems()
+    this.#cut = items.length < this.#items.length
     const write: AttemptWrite = {
       run: this.#run,
       attempt: this.#attempt,
@@ -172,22 +195,24 @@ export class Outgoing {
       ...(this.#closes.length > 0 ? { closes: this.#closes } : {}),
       ...(this.#state ? { state: this.#state.text } : {}),
       ...(this.#shown !== null ? { progress: this.#shown } : {}),
-      ...(this.#items.length > 0 ? { stream: this.#items } : {}),
+      ...(items.length > 0 ? { stream: items } : {}),
       ...(this.looks || (retried && this.#unsent.some((entry) => retried.has(entry.key)))
         ? { look: true }
         : {}),
       ...(firstReason !== null ? { firstReason } : {}),
       ...(this.phase !== null ? { phase: this.phase } : {}),
-      ...(end ? { end } : {}),
+      // what is left over goes before the end
+      ...(end && !this.#cut ? { end } : {}),
     }
     this.#unsent = []
+    this.#chars = 0
     this.#waits = []
     this.#spawns = []
     this.#closes = []
     this.#beforeFailure = null
     this.#state = null
     this.#shown = null
-    this.#items = []
+    this.#items = this.#items.slice(items.length)
     this.looks = false
     this.saysReason = false
     this.phase = null

@@ -7,9 +7,6 @@ import type { LateTimers } from './late-timers.ts'
 import type { Outgoing } from './outgoing.ts'
 import { Replay } from './replay.ts'
 
-/** A function that never comes to rest (it starts children in a loop) is stored in parts all the same. */
-const UNSENT_MAX = 100
-
 interface Receiver {
   readonly branches: Branches
   readonly outgoing: Outgoing
@@ -80,7 +77,7 @@ export class Receiving {
   /** Gives the next outcome that came about here; false where what it has received is to be stored first. */
   next(): boolean {
     const { branches, outgoing, stir } = this.#of
-    if (outgoing.entries >= UNSENT_MAX) return false
+    if (outgoing.isFull) return false
     const next = this.#queue.shift()
     if (!next) return true
     if (branches.isClosed(next.key)) stir()

@@ -4,7 +4,6 @@ import type { Refusal } from '../../kernel/outcome.ts'
 import type { ClaimAnswer, ClaimRequest } from '../../model/work.ts'
 import type { Serves } from '../../queries/lines.ts'
 import { isAmong } from '../../queries/lines.ts'
-import { within } from '../../store/sql.ts'
 import type { ClaimCommand, Claimed } from '../../transitions/claim.ts'
 import { claim } from '../../transitions/claim.ts'
 import type { Engine } from '../engine.ts'
@@ -23,31 +22,24 @@ export interface Claiming {
 }
 
 export const makeClaiming = (engine: Engine, served: Served): Claiming => {
-  const { settings, hub, lanes, meters, ports, store } = engine
+  const { settings, hub, lanes, meters, store } = engine
 
   const transition = async (
     request: Omit<ClaimRequest, 'waitMs'>,
     what: Serves,
     from: Pick<ClaimCommand, 'lanes' | 'runs'>,
-  ): Promise<(Claimed & { readonly now: number }) | Refusal> => {
+  ): Promise<Claimed | Refusal> => {
     const serves = lanes.served(request.session, what)
     const open = request.only ? serves.filter((lane) => isAmong(request.only, lane)) : serves
     const answer = await engine.timed('claim', () =>
-      store.run(function* (tx) {
-        const made = yield* within(claim(tx, { ...request, ...from, serves, open }, settings))
-        // limits are by the store's clock, and so is what an executor goes by; one that got nothing goes by nothing
-        return made.ok ? { ...made, now: made.runs.length > 0 ? tx.now : ports.time.now() } : made
-      }),
+      store.run((tx) => claim(tx, { ...request, ...from, serves, open }, settings)),
     )
     if (answer.ok && !answer.repeated) meters.claimed.add({}, answer.runs.length)
     if (!answer.ok && answer.code === 'session_ended') served.forget(request.session)
     return answer
   }
 
-  const shown = (
-    request: { readonly claim: number },
-    answer: Claimed & { readonly now: number },
-  ): ClaimAnswer => {
+  const shown = (request: { readonly claim: number }, answer: Claimed): ClaimAnswer => {
     for (const run of answer.runs) hub.changed(run.run)
     return {
       ok: true,

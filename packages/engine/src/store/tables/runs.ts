@@ -27,7 +27,7 @@ const INSERT = `with b as materialized (select * from {rows $1 as b: id text, wo
        limit_owner, limit_global, limit_a, limit_b, limit_modes, units_a, units_b, pause_requested_at, pause_by, entries, journal_bytes, input, state)
    select b.id, b.workflow, b.version, b.queue, b.labels, b.lane, b.priority, coalesce(b.tag, case when coalesce(low.tag, 0) > b.floor then low.tag else b.floor end + 1.0 / b.weight),
        coalesce(b.tag, case when coalesce(low.tag, 0) > b.floor then low.tag else b.floor end + 1.0 / b.weight) - b.priority * 10, b.owner, b.key, b.input_hash, b.command, b.status, b.wait_on, b.reason,
-       b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, {now} + b.start_within_ms),
+       b.note, coalesce(b.ready_at, {now} + b.ready_in_ms), coalesce(b.ready_at, {now} + b.ready_in_ms), {now}, {now} + b.deadline_in_ms, b.attempt_limit_ms, coalesce(b.start_by, coalesce(b.ready_at, {now} + coalesce(b.ready_in_ms, 0)) + b.start_within_ms),
        b.parent, b.parent_key, b.awaited, b.on_parent_end, b.depth, b.root, b.retry_of, b.series, b.on_end, b.on_end_of, b.limit_owner, b.limit_global,
        b.limit_a, b.limit_b, b.limit_modes, b.units_a, b.units_b, b.pause_requested_at, b.pause_by, b.entries, b.journal_bytes, b.input, b.state
      from b cross join low where low.lane = b.lane`
