@@ -45,7 +45,7 @@ export const makeProgram = ({ out, env, cwd, version, json, ended }: Around): Co
       [
         '',
         `Settings come from flags, LEASEHOLD_* variables and leasehold.config.json; \`leasehold config\` shows them.`,
-        'A run is named by its id, or `latest`.',
+        'A run is named by its id, or `latest`: the newest that no run has started.',
         '',
         'Exit codes: 0 ok · 1 a run failed or something is wrong · 2 usage or configuration · 3 not found ·',
         '            4 conflict · 5 denied · 6 unreachable · 7 timed out waiting',
@@ -230,6 +230,7 @@ export const makeProgram = ({ out, env, cwd, version, json, ended }: Around): Co
     )
     .option('--reason <reason>', 'with this reason')
     .option('--text <text>', 'whose error or note has this text')
+    .option('--roots', 'only those that no run has started')
     .option('--since <duration>', 'started within, as in 2h')
     .option('--limit <count>', 'how many (default: 50)')
     .option('--cursor <cursor>', 'the page after, as the last page said')

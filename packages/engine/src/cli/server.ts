@@ -1,5 +1,5 @@
 // The server that a command talks to, and the runs that it names.
-import type { Client } from '../client/client.ts'
+import type { Client, RunSummary } from '../client/client.ts'
 import { connect } from '../client/client.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Config, Sources } from './config.ts'
@@ -23,11 +23,20 @@ export const reach = (sources: Sources, { patientMs = 0 }: { patientMs?: number 
   return { client, config }
 }
 
-/** The id as given, or of the newest run for `latest`. */
+/** The id as given; for `latest` that of the newest run that no run has started. */
 export const runNamed = async (client: Client, given: string | undefined): Promise<string> => {
   if (given !== undefined && given !== 'latest') return given
-  const { runs } = await client.list({ limit: '1' })
-  const [newest] = runs
+  let newest: RunSummary | undefined
+  // where few fit a page may be empty, and have a next one
+  for (let cursor: string | null | undefined; newest === undefined && cursor !== null;) {
+    const page: Awaited<ReturnType<Client['list']>> = await client.list({
+      limit: '1',
+      roots: 'true',
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    newest = page.runs[0]
+    cursor = page.next
+  }
   if (!newest)
     throw new LeaseholdError(
       'not_found',

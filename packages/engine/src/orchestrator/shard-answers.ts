@@ -1,5 +1,6 @@
 // What a server of several databases answers: for each route which of them is asked. A route is of a run, of an owner, of all of
 // them put together, done on each, looked for, or refused; every one has its line here, or this does not compile.
+import { byBytes } from '../kernel/byte-order.ts'
 import type { Family } from '../kernel/meters.ts'
 import { EXPOSITION, expose, gauge } from '../kernel/meters.ts'
 import type { Outcome, Refusal } from '../kernel/outcome.ts'
@@ -359,7 +360,7 @@ export const shardAnswers = ({
       const { items, next } = mergePages(
         done.all.map((page) => ({ items: page.approvals, more: page.next !== null })),
         asked.query.limit,
-        (a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1),
+        (a, b) => a.createdAt - b.createdAt || byBytes(a.id, b.id),
         ({ createdAt, id }) => `${createdAt}:${id}`,
       )
       return paged('approvals', { approvals: items, next })
@@ -441,7 +442,7 @@ export const shardAnswers = ({
       const { items, next } = mergePages<Notice>(
         done.all.map((page) => ({ items: page.notices, more: page.next !== null })),
         asked.query.limit,
-        (a, b) => b.at - a.at || (rest(a) < rest(b) ? 1 : -1),
+        (a, b) => b.at - a.at || byBytes(rest(b), rest(a)),
         (each) => `${each.at}:${rest(each)}`,
       )
       return paged('notices', { notices: items, next })
@@ -561,7 +562,7 @@ export const shardAnswers = ({
       const { items, next } = mergePages(
         done.all.map((page) => ({ items: page.deliveries, more: page.next !== null })),
         asked.query.limit,
-        (a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1),
+        (a, b) => b.createdAt - a.createdAt || byBytes(b.id, a.id),
         ({ createdAt, id }) => `${createdAt}:${id}`,
       )
       return paged('deliveries', { deliveries: items, next })

@@ -1,5 +1,6 @@
 // What several databases answer to one question, put together: figures add up, ages are the oldest, and a list is one list in its
 // own order. Pure.
+import { byBytes } from '../kernel/byte-order.ts'
 import type { Family } from '../kernel/meters.ts'
 import type { RunPage } from '../queries/run-list.ts'
 import type { AnswerOf } from '../protocol/route.ts'
@@ -35,13 +36,13 @@ const by =
 /** Pages of the list of runs; a shard has shown all that is not below its next place. */
 export const mergeRunPages = (pages: readonly RunPage[], limit: number): RunPage => {
   const known = pages.reduce<string | null>(
-    (most, { next }) => (next !== null && (most === null || next > most) ? next : most),
+    (most, { next }) => (next !== null && (most === null || byBytes(next, most) > 0) ? next : most),
     null,
   )
   const runs = pages
     .flatMap((page) => page.runs)
-    .filter(({ id }) => known === null || id >= known)
-    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .filter(({ id }) => known === null || byBytes(id, known) >= 0)
+    .sort((a, b) => byBytes(b.id, a.id))
   const page = runs.slice(0, limit)
   return { runs: page, next: runs.length > limit ? (page.at(-1)?.id ?? known) : known }
 }

@@ -117,6 +117,10 @@ export const runRoutes = {
       startedAfter: inQuery.instant.optional(),
       startedBefore: inQuery.instant.optional(),
       text: z.string().max(200).optional().describe('Part of the error or of the note'),
+      roots: z
+        .enum(['true', 'false'])
+        .optional()
+        .describe('`true`: only runs that no run has started, as its child or at its end'),
       cursor: z.string().max(5_000).optional(),
       limit: inQuery.whole(1, 200).default(50),
     }),

@@ -275,3 +275,18 @@ it('RUN-26 uuids and random numbers of a run are the same on replay, and differ 
         : /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
     )
 })
+
+it('OPS-03 the list of runs that no run has started leaves out children and what runs at an end', async () => {
+  const undo = workflow('undo', () => 'undone')
+  const parent = workflow({ name: 'parent', onEnd: 'undo' }, async (ctx) => {
+    await ctx.run(child, undefined)
+    throw new Error('no')
+  })
+  t = await testEngine({ workflows: [parent, child, undo] })
+  const ids = [await t.start(parent, null), await t.start(parent, null)]
+  await t.advance('1m')
+  const list = (roots: boolean) =>
+    t.engine.read((tx) => runList(tx, { ...NO_FILTER, roots }, null, 10))
+  expect((await list(false)).runs).toHaveLength(6)
+  expect((await list(true)).runs.map(({ id }) => id)).toEqual(ids.toReversed())
+})

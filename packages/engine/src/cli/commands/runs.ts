@@ -20,6 +20,7 @@ interface Options {
   readonly since?: string
   readonly limit?: string
   readonly cursor?: string
+  readonly roots?: boolean
   readonly quiet?: boolean
   readonly counts?: boolean
 }
@@ -63,6 +64,7 @@ export const run: Run<Options> = async ({ options, out, sources }) => {
         limit: limit?.toString(),
         cursor,
         startedAfter: since,
+        ...(options.roots ? { roots: 'true' as const } : {}),
       },
     }),
   )

@@ -126,6 +126,7 @@ export const runAnswers = (shared: Shared): AnswersTo<keyof typeof runRoutes> =>
         startedAfter: query.startedAfter ?? null,
         startedBefore: query.startedBefore ?? null,
         text: query.text ?? null,
+        roots: query.roots === 'true',
       }
       return paged('runs', await engine.read((tx) => runList(tx, filter, from.place, query.limit)))
     },

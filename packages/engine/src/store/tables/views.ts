@@ -24,6 +24,8 @@ export interface RunFilter {
   readonly startedAfter: number | null
   readonly startedBefore: number | null
   readonly text: string | null
+  /** Only those that no run has started: neither children nor what runs at an end. */
+  readonly roots: boolean
 }
 
 /** Which index a list is read from: one branch for each kind of status asked for. */
@@ -91,6 +93,7 @@ const partsOf = (branch: Branch, filter: RunFilter, first: number): Parts => {
       where.push(`r.owner = ${put(filter.owner)} and r.owner <> ''`)
     else also(`coalesce(r.owner, '') = ${put(filter.owner)}`)
   }
+  if (filter.roots) also('r.parent is null and r.on_end_of is null')
   if (filter.queue !== null) also(`r.queue = ${put(filter.queue)}`)
   if (filter.waitOn !== null) also(`r.wait_on = ${put(filter.waitOn)}`)
   if (filter.reason !== null) also(`r.reason = ${put(filter.reason)}`)
@@ -147,6 +150,7 @@ export const NO_FILTER: RunFilter = {
   startedAfter: null,
   startedBefore: null,
   text: null,
+  roots: false,
 }
 
 /** Runs of one branch with ids from `from` (included) to `below`, newest first. */
