@@ -272,7 +272,7 @@ CREATE TABLE runs (
   output text,
   error text,
   state text,
-  progress text,
+  progress text, replay_seed text, replay_at bigint,
   -- one holder while held, none otherwise
   check ((session is not null) = (status in ('running', 'canceling'))),
   check ((leased_at is not null) = (status in ('running', 'canceling'))),

@@ -9,7 +9,7 @@ import { isTerminal, moved } from './run.ts'
 import type { End } from './settle.ts'
 import { settle } from './settle.ts'
 import type { NewRun, PlanContext, Planned, StartCommand } from './start.ts'
-import { limitRetry, planStart } from './start.ts'
+import { limitRetry, limitsGiven, planStart } from './start.ts'
 import type { Signal, Wait } from './wait.ts'
 import { earliestDue, settleWaits, waitOnOf } from './wait.ts'
 import type { AttemptWrite, ChildStart, Entry, LiveWait, WaitRecord, WriteOk } from './work.ts'
@@ -409,6 +409,7 @@ const planSuccessor = (
     queue: run.queue,
     labels: run.labels,
     priority: run.priority,
+    ...limitsGiven(run, context.catalog),
   }
   const outcome = planStart(
     command,

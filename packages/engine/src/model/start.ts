@@ -413,6 +413,19 @@ export const mustFit = (definition: Definition): void => {
     )
 }
 
+/** The time limits that a run was given at its start, where they are not those of its version: what follows it keeps them. */
+export const limitsGiven = (
+  { workflow, version, deadline, createdAt, attemptLimitMs }: Run,
+  catalog: PlanContext['catalog'],
+): Pick<StartCommand, 'totalLimitMs' | 'attemptLimitMs'> => {
+  const declared = definitionOf(catalog, workflow, version)
+  const totalLimitMs = deadline === null ? null : deadline - createdAt
+  return {
+    ...(totalLimitMs === (declared?.totalLimitMs ?? null) ? {} : { totalLimitMs }),
+    ...(attemptLimitMs === (declared?.attemptLimitMs ?? null) ? {} : { attemptLimitMs }),
+  }
+}
+
 /** When a run whose attempt has run into its limit is driven anew, by the retry of its workflow; empty where it is not. */
 export const limitRetry = (
   { workflow, version, failures }: Run,

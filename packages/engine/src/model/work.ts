@@ -148,7 +148,10 @@ export interface ClaimedRun {
   readonly owner: string
   readonly attempt: number
   readonly leasedAt: number
-  readonly createdAt: number
+  /** The run by whose id its chance is drawn: itself, or the one whose entries it began with. */
+  readonly seed: string
+  /** What `ctx.now()` gives before the first entry: when that run was created. */
+  readonly firstAt: number
   /** Run's total limit and this attempt's limit as instants on the store's clock. */
   readonly deadline: number | null
   readonly attemptDeadline: number | null

@@ -95,6 +95,8 @@ export interface TestEngine {
   cancel(run: string, reason?: string): Promise<void>
   pause(run: string): Promise<void>
   resume(run: string): Promise<void>
+  /** Starts a run that has ended again, as a new one, and gives its id; `from` names the step that it begins at. */
+  retry(run: string, from?: string): Promise<string>
   /** Replaces the body of a step, by its name, in all runs of a workflow. */
   mock(
     workflow: AnyWorkflow | string,
@@ -458,6 +460,13 @@ export const testEngine = async (options: TestEngineOptions): Promise<TestEngine
     async resume(run) {
       must(await engine.resume(run, 'test'))
       await settle()
+    },
+    async retry(run, from) {
+      const id = ids.next('run')
+      const command = { run, id, from: from ?? null, version: null, by: 'test' }
+      must(await engine.retry(command))
+      await settle()
+      return id
     },
     mock: (workflow, name, body) =>
       void mocks.set(`${typeof workflow === 'string' ? workflow : workflow.name} ${name}`, body),

@@ -7,11 +7,18 @@ import { nothing } from '../model/follow.ts'
 import type { Run } from '../model/run.ts'
 import { isTerminal } from '../model/run.ts'
 import type { PlanContext } from '../model/start.ts'
+import { limitsGiven } from '../model/start.ts'
 import { lockCurrent } from '../store/current.ts'
 import { lockRuns, runOf } from '../store/move/run-row.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, within } from '../store/sql.ts'
-import { copySteps, insertEvents, stepByKey, stepBytes } from '../store/tables/journal.ts'
+import {
+  copySteps,
+  insertEvents,
+  replayFrom,
+  stepByKey,
+  stepBytes,
+} from '../store/tables/journal.ts'
 import { payloadsOf } from '../store/tables/runs.ts'
 import { start } from './start.ts'
 
@@ -82,6 +89,7 @@ export function* retry(
             queue: run.queue,
             labels: run.labels,
             priority: run.priority,
+            ...limitsGiven(run, context.catalog),
           },
           origin: {
             retryOf: run.id,
@@ -104,7 +112,7 @@ export function* retry(
     }
   if (!answer.ok) return { answer, follow }
   yield* ask(
-    ...(step ? [copySteps(run.id, command.id, step.n)] : []),
+    ...(step ? [copySteps(run.id, command.id, step.n), replayFrom(run.id, command.id)] : []),
     insertEvents([
       {
         run: command.id,

@@ -283,6 +283,34 @@ describe('RUN-26 replay', () => {
   })
 })
 
+describe('RUN-20 RUN-26 a run that is started again from a step', () => {
+  it('RUN-20 RUN-26 has drawn what the entries that it begins with were made by, and begins at their instant', async () => {
+    const seen: unknown[][] = []
+    const w = workflow('w', async (ctx) => {
+      const took: unknown[] = [ctx.now(), ctx.random(), ctx.uuid()]
+      await ctx.step('a', () => took[2])
+      took.push(ctx.now(), ctx.uuid())
+      await ctx.step('b', () => 1)
+      took.push(ctx.uuid())
+      seen.push(took)
+      return took
+    })
+    t = await testEngine({ workflows: [w] })
+    const first = await t.start(w, null)
+    await t.result(first)
+    await t.advance('1h')
+    const second = await t.retry(first, 'b')
+    expect(await t.result(second)).toEqual(seen[0])
+    // and one that is started again from that
+    await t.advance('1h')
+    expect(await t.result(await t.retry(second, 'b'))).toEqual(seen[0])
+    // from its beginning it is another
+    const anew = (await t.result(await t.retry(second))) as unknown[]
+    expect(anew[0]).toBe(t.clock.time.now())
+    expect(anew[2]).not.toBe(seen[0]?.[2])
+  })
+})
+
 describe('RUN-27 retries', () => {
   it('RUN-27 a body receives its signal, try, a stable idempotency key and the fence', async () => {
     const seen: { tryNumber: number; key: string; fence: object; aborted: boolean }[] = []

@@ -288,6 +288,14 @@ describe('RUN-34 series', () => {
     })
   })
 
+  it('RUN-34 a successor keeps the time limits that the first was given, counted anew', async () => {
+    const id = await t.start('w', { totalLimitMs: 90_000, attemptLimitMs: 7_000 })
+    t.later(2_000)
+    await goOn(await claim(id), 'run_zz2')
+    const { deadline, created_at, attempt_limit_ms } = t.run('run_zz2')
+    expect([Number(deadline) - Number(created_at), attempt_limit_ms]).toEqual([90_000, 7_000])
+  })
+
   it('RUN-34 a hand-back and a change of version on any of them reach the newest', async () => {
     const id = await t.start('w')
     await goOn(await claim(id), 'run_zz2')
@@ -411,7 +419,8 @@ describe('RUN-34 series', () => {
       owner: '',
       attempt: Number(row['attempt']),
       leasedAt: 0,
-      createdAt: 0,
+      seed: 'run_1',
+      firstAt: 0,
       deadline: null,
       attemptDeadline: null,
       failures: 0,

@@ -298,6 +298,25 @@ describe('RUN-20 starting again', () => {
     })
   })
 
+  it('RUN-20 keeps the time limits that the run was given, and takes those of its version where it was given none', async () => {
+    const more = { totalLimitMs: 70_000, attemptLimitMs: 5_000 }
+    const a = await t.session({
+      definitions: [definition('w', more), definition('w', { ...more, version: '2' })],
+    })
+    const id = await t.start('w', { totalLimitMs: 90_000, version: '1' })
+    await t.engine.cancel({ run: id, by: 'ana', reason: null })
+    t.later(1_000)
+    await again(id)
+    await again(id, { id: 'run_v2', version: '2' })
+    const limits = (run: string) => {
+      const { deadline, created_at, attempt_limit_ms } = t.run(run)
+      return [Number(deadline) - Number(created_at), attempt_limit_ms]
+    }
+    expect(limits(`${id}_2`)).toEqual([90_000, 5_000])
+    expect(limits('run_v2')).toEqual([90_000, 5_000])
+    expect(a.id).toBeDefined()
+  })
+
   it('RUN-20 a repeat is answered with the run that it made', async () => {
     const { id } = await ended()
     await again(id)

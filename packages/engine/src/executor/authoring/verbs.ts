@@ -59,8 +59,8 @@ class RunContext implements Context {
   }
 
   #draw(): Uint8Array {
-    const { run } = this.#scope.env.driver.claimed
-    return drawOf(`${run}#${this.#scope.prefix}`, ++this.#draws)
+    const { seed } = this.#scope.env.driver.claimed
+    return drawOf(`${seed}#${this.#scope.prefix}`, ++this.#draws)
   }
 
   get info(): Context['info'] {

@@ -28,7 +28,7 @@ export class Receiving {
   constructor(claimed: ClaimedRun, of: Receiver) {
     this.#of = of
     this.#replay = new Replay(claimed.journal)
-    this.#lastAt = claimed.createdAt
+    this.#lastAt = claimed.firstAt
   }
 
   /** What `ctx.now()` answers: the instant of the last outcome received. */

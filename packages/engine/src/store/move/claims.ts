@@ -16,18 +16,21 @@ export interface ClaimRow {
   readonly rank: number
   readonly tag: number
   readonly input: string | null
-  readonly created_at: number
+  /** What `ctx.now()` gives before the first entry. */
+  readonly first_at: number
   readonly deadline: number | null
   readonly attempt_deadline: number | null
   readonly failures: number
   readonly owner: string
   readonly rev: number
+  /** What its chance is drawn by. */
+  readonly seed: string
   /** The highest number of what it has appended to its streams; null in attempts that number by themselves. */
   readonly items: number | null
 }
 
-const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.tag, runs.input, runs.created_at,
-      runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev,
+const CLAIMED = `runs.id, runs.workflow, runs.version, runs.attempt, runs.leased_at, runs.entries, runs.waits, runs.rank, runs.tag, runs.input, coalesce(runs.replay_at, runs.created_at) as first_at,
+      runs.deadline, runs.attempt_deadline, runs.failures, runs.owner, runs.rev, coalesce(runs.replay_seed, runs.id) as seed,
       case when runs.attempt > ${STRIDES} then (select coalesce(max(t.seq), 0) from streams t where t.run = runs.id) end as items`
 /** A row of `CLAIMED`. */
 const claimRowOf = (v: Values): ClaimRow => ({
@@ -41,13 +44,14 @@ const claimRowOf = (v: Values): ClaimRow => ({
   rank: v[7] as number,
   tag: v[8] as number,
   input: v[9] as string | null,
-  created_at: v[10] as number,
+  first_at: v[10] as number,
   deadline: v[11] as number | null,
   attempt_deadline: v[12] as number | null,
   failures: v[13] as number,
   owner: v[14] as string,
   rev: v[15] as number,
-  items: v[16] as number | null,
+  seed: v[16] as string,
+  items: v[17] as number | null,
 })
 const TAKE = `status = 'running', attempt = runs.attempt + 1, session = $1, claim = $2, leased_at = {now}, rev = runs.rev + 1,
       reason = null, note = null, attempt_deadline = {now} + runs.attempt_limit_ms`

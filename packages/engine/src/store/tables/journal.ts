@@ -70,6 +70,14 @@ const copyFrom = sql<{ key: string }>(
   `insert into steps (run, key, n, kind, attempt, rev, at, output, error)
    select $2, s.key, s.n, s.kind, s.attempt, 1, s.at, s.output, s.error from steps s where s.run = $1 and s.n < $3 returning key`,
 )
+const goOn = sql<never>(
+  'runs.replay_from',
+  `update runs set replay_seed = coalesce(o.replay_seed, o.id), replay_at = coalesce(o.replay_at, o.created_at)
+     from runs o where runs.id = $2 and o.id = $1`,
+)
+/** Lets a run replay as the one would whose entries it begins with: by its chance, from its first instant on. */
+export const replayFrom = (from: string, to: string): Statement<never> => statement(goOn, from, to)
+
 /** Copies the entries before number `n` to another run. */
 export const copySteps = (from: string, to: string, beforeN: number): Statement<{ key: string }> =>
   statement(copyFrom, from, to, beforeN)
