@@ -39,5 +39,5 @@ test.each([
 test('the edges, where the ports get their system versions, are free', () => {
   expect(isEdge('packages/engine/src/kernel/time.ts')).toBe(true)
   expect(isEdge('packages/engine/src/orchestrator/main.ts')).toBe(true)
-  expect(isEdge('packages/engine/src/orchestrator/handler.ts')).toBe(false)
+  expect(isEdge('packages/engine/src/orchestrator/http/handler.ts')).toBe(false)
 })

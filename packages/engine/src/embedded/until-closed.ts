@@ -2,7 +2,7 @@
 // flight any more, so that no request meets a store that is closed; what is asked later is refused.
 import { codes } from '../kernel/codes.ts'
 import { PROBLEM_TYPE, problemOf } from '../protocol/problem.ts'
-import type { Handler } from '../orchestrator/handler.ts'
+import type { Handler } from '../orchestrator/http/handler.ts'
 
 /** Said to whoever still asks. */
 export const CLOSED =

@@ -29,8 +29,8 @@ import type { Opened } from './open.ts'
 import { openOnSqlite } from './open.ts'
 import type { Listening } from './http/server.ts'
 import { mustListen, serve } from './http/server.ts'
-import { all as settledAll } from './shard-faults.ts'
-import { joinShards } from './shards.ts'
+import { all as settledAll } from './shards/shard-faults.ts'
+import { joinShards } from './shards/shards.ts'
 import { makeSinks } from './sinks/sinks.ts'
 
 export interface ServerConfig {

@@ -1,8 +1,8 @@
 // Who may act on one run, and on another.
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { adoptionsOf } from '../../src/orchestrator/adoptions.ts'
-import type { Handler } from '../../src/orchestrator/handler.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { adoptionsOf } from '../../src/orchestrator/http/adoptions.ts'
+import type { Handler } from '../../src/orchestrator/http/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { Route } from '../../src/protocol/route.ts'
 import type { RouteName } from '../../src/protocol/routes.ts'
 import { pathOf, routes } from '../../src/protocol/routes.ts'

@@ -5,7 +5,7 @@ import path from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { Bench } from '../support/cases.ts'
 import { gate, LEASE_MS, openBench } from '../support/cases.ts'
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
 import { Fault } from '../../src/kernel/errors.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import { serve } from '../../src/orchestrator/http/server.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Bench } from '../support/cases.ts'

@@ -2,7 +2,7 @@
 // where it is read, by its name; no list ends the process.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { Bench } from '../support/cases.ts'
 import { openBench } from '../support/cases.ts'
 

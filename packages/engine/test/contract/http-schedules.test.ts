@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'vitest'
 import type { Client } from '../../src/client/client.ts'
 import { connect } from '../../src/client/client.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'
 import type { TestPorts } from '../support/ports.ts'

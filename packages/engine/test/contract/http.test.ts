@@ -1,8 +1,8 @@
 // The HTTP API without sockets: one handler from request to response.
 import { afterEach, expect, test } from 'vitest'
 import type { Ports } from '../../src/kernel/ports.ts'
-import type { Handler, HandlerOptions } from '../../src/orchestrator/handler.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import type { Handler, HandlerOptions } from '../../src/orchestrator/http/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { Route } from '../../src/protocol/route.ts'
 import { routes } from '../../src/protocol/routes.ts'
 import { ask } from '../../src/store/sql.ts'

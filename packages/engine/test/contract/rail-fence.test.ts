@@ -20,7 +20,7 @@ import type {
   ExecutorPort,
   Told,
 } from '../../src/model/work.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import { makeSinks } from '../../src/orchestrator/sinks/sinks.ts'
 import type { executorRoutes } from '../../src/protocol/executor-routes.ts'
 import type { Route } from '../../src/protocol/route.ts'

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BeginSpawn } from '../../src/model/spawn.ts'
 import { begunSpawn } from '../../src/orchestrator/http/answer-spawns.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import { settleSpawn } from '../../src/transitions/settle-spawn.ts'
 import type { TestStore } from '../support/store.ts'
 import { only, openStore } from '../support/store.ts'

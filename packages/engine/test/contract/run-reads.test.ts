@@ -1,7 +1,7 @@
 // What people read: lists find what was asked for and nothing else, and a reader who comes back goes on.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Handler } from '../../src/orchestrator/handler.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import type { Handler } from '../../src/orchestrator/http/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { TestStore } from '../support/store.ts'
 import { definition, only, openStore } from '../support/store.ts'
 

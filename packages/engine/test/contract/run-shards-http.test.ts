@@ -1,6 +1,6 @@
 // A server of two databases: every route knows which of them it is about.
 import { expect, test } from 'vitest'
-import { shardAnswers } from '../../src/orchestrator/shard-answers.ts'
+import { shardAnswers } from '../../src/orchestrator/shards/shard-answers.ts'
 import { routes } from '../../src/protocol/routes.ts'
 import { join, ownerOn, serve } from '../support/shards.ts'
 import { definition, registration } from '../support/store.ts'

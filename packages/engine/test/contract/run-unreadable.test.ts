@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Log } from '../../src/kernel/log.ts'
 import { noLog } from '../../src/kernel/log.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { Session, TestStore } from '../support/store.ts'
 import { definition, entry, only, openStore } from '../support/store.ts'
 

@@ -21,7 +21,7 @@ import { noLog } from '../../src/kernel/log.ts'
 import type { Ports } from '../../src/kernel/ports.ts'
 import { seededRandom } from '../../src/kernel/random.ts'
 import { sleep } from '../../src/kernel/timers.ts'
-import { makeHandler } from '../../src/orchestrator/handler.ts'
+import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { TestStore } from './store.ts'
 
 export interface FakePod {

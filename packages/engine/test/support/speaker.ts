@@ -1,7 +1,7 @@
 // One end of a socket that says what a test gives it, word by word, and keeps all that it hears.
 import { sleep, systemTimers } from '../../src/kernel/timers.ts'
 import type { Timers } from '../../src/kernel/timers.ts'
-import type { Handler } from '../../src/orchestrator/handler.ts'
+import type { Handler } from '../../src/orchestrator/http/handler.ts'
 import type { FromServer } from '../../src/protocol/socket-messages.ts'
 import { fromServer } from '../../src/protocol/socket-messages.ts'
 import type { Wire } from './sockets.ts'

@@ -4,8 +4,8 @@ import { expect } from 'vitest'
 import type { Engine } from '../../src/orchestrator/engine.ts'
 import type { Opened } from '../../src/orchestrator/open.ts'
 import { shardOfOwner } from '../../src/model/shard.ts'
-import type { Shards } from '../../src/orchestrator/shards.ts'
-import { joinShards } from '../../src/orchestrator/shards.ts'
+import type { Shards } from '../../src/orchestrator/shards/shards.ts'
+import { joinShards } from '../../src/orchestrator/shards/shards.ts'
 import { onOneDatabase } from './one-database.ts'
 
 /** How many databases the store of the test at hand is joined of: `LEASEHOLD_TEST_SHARDS`, else 1. */

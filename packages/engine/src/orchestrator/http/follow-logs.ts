@@ -5,7 +5,7 @@ import { readOr, stored } from '../../kernel/stored.ts'
 import type { LogPlace, ShownLine } from '../../model/log.ts'
 import type { Message } from '../../protocol/sse.ts'
 import { logPage } from '../../queries/logs.ts'
-import { awaitChange } from '../await-change.ts'
+import { awaitChange } from './await-change.ts'
 import type { Engine } from '../engine.ts'
 import type { Source } from './event-stream.ts'
 

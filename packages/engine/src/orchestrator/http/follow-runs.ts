@@ -6,7 +6,7 @@ import { isTerminal } from '../../model/run.ts'
 import type { Message } from '../../protocol/sse.ts'
 import { runChanges, runViews, successorOf } from '../../queries/run-changes.ts'
 import { streamItems } from '../../queries/stream-items.ts'
-import { awaitChange } from '../await-change.ts'
+import { awaitChange } from './await-change.ts'
 import type { Engine } from '../engine.ts'
 import type { Source } from './event-stream.ts'
 

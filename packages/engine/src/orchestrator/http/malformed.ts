@@ -5,7 +5,7 @@ import type { Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Refusal } from '../../kernel/outcome.ts'
 import { refuse } from '../../kernel/outcome.ts'
-import { problemResponse } from '../handler.ts'
+import { problemResponse } from './handler.ts'
 
 export const refuseMalformed = (server: Server): void => {
   // what is written while an answer is on its way would be read as a part of it

@@ -15,7 +15,7 @@ import type { Taken } from '../../transitions/take-arrival.ts'
 import { takeArrival } from '../../transitions/take-arrival.ts'
 import type { AnswersTo, Shared } from './answers.ts'
 import type { Engine } from '../engine.ts'
-import { atShard, isAway, PATIENCE_MS, within } from '../shard-faults.ts'
+import { atShard, isAway, PATIENCE_MS, within } from '../shards/shard-faults.ts'
 
 /** What is checked in place of a trigger that is not there, so that its absence takes as long. */
 const NOBODY: Hook = {

@@ -4,8 +4,8 @@ import { WebSocketServer } from 'ws'
 import { refuse } from '../../kernel/outcome.ts'
 import { MESSAGE_MAX } from '../../protocol/socket.ts'
 import { socketOf } from '../../protocol/web-socket.ts'
-import type { Handler } from '../handler.ts'
-import { problemResponse } from '../handler.ts'
+import type { Handler } from '../http/handler.ts'
+import { problemResponse } from '../http/handler.ts'
 import { answerOn } from '../http/malformed.ts'
 
 export const upgradeSockets = (server: Server, handler: Handler): void => {

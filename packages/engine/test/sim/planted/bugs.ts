@@ -570,7 +570,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'group-left-alive',
-    'executor/isolated.ts',
+    'executor/processes/isolated.ts',
     `      await this.#gone(body)
       await scratch?.forgetProcess(label)`,
     `      await scratch?.forgetProcess(label)`,
@@ -585,7 +585,7 @@ export const bugs: readonly Bug[] = [
   ),
   bug(
     'process-unnoted',
-    'executor/isolated.ts',
+    'executor/processes/isolated.ts',
     'await scratch?.noteProcess(label, body.group.leader)',
     '',
     'EX-26 a process is not written down, so that the next start does not find it',
@@ -593,7 +593,7 @@ export const bugs: readonly Bug[] = [
   {
     ...bug(
       'hung-process-kept',
-      'executor/isolated.ts',
+      'executor/processes/isolated.ts',
       'body !== null && time.mono() - this.#heardAt >= limitMs',
       'body !== null && time.mono() - this.#heardAt >= limitMs * 1e6',
       'EX-26 a process that answers no ping is left alone',

@@ -21,7 +21,7 @@ export const shardBugs: readonly Bug[] = [
   ),
   bug(
     'shard-of-id',
-    'orchestrator/shards.ts',
+    'orchestrator/shards/shards.ts',
     "const shard = shardOfOwner(command.owner ?? '', count)\n    const said",
     'const shard = shardOfOwner(command.id, count)\n    const said',
     'RUN-18 the id decides where a run is, and a key names two',
@@ -36,14 +36,14 @@ export const shardBugs: readonly Bug[] = [
   ),
   bug(
     'shard-whole-limit',
-    'orchestrator/shard-port.ts',
+    'orchestrator/shards/shard-port.ts',
     'value: shareOf(limit.value, { number, count }),',
     'value: limit.value,',
     'SLOT-03 each shard gives the whole of a limit',
   ),
   bug(
     'shard-retry-elsewhere',
-    'orchestrator/shards.ts',
+    'orchestrator/shards/shards.ts',
     'id: besideOf(command.run, command.id)',
     'id: command.id',
     'RUN-18 a retry is stored under an id that leads elsewhere',

@@ -1,10 +1,10 @@
 // Several engines as one: a seam over what single databases do, each of which keeps its own transactions, loops and lines.
 // What concerns one run goes to its shard; what concerns all is asked of each and put together. Nothing spans two shards in
 // one transaction.
-import { LeaseholdError } from '../kernel/errors.ts'
-import type { Outcome } from '../kernel/outcome.ts'
-import { refuse } from '../kernel/outcome.ts'
-import type { Membership, Shard } from '../model/shard.ts'
+import { LeaseholdError } from '../../kernel/errors.ts'
+import type { Outcome } from '../../kernel/outcome.ts'
+import { refuse } from '../../kernel/outcome.ts'
+import type { Membership, Shard } from '../../model/shard.ts'
 import {
   besideOf,
   marked,
@@ -17,20 +17,20 @@ import {
   SHARDS_MAX,
   shareOf,
   tooSmall,
-} from '../model/shard.ts'
-import type { ExecutorPort } from '../model/work.ts'
-import type { RunPage, StatusCount } from '../queries/run-list.ts'
-import { runCounts, runList } from '../queries/run-list.ts'
-import { ask } from '../store/sql.ts'
-import { allMeta, MEMBERSHIP, putMetaOnce } from '../store/tables/orders.ts'
-import type { RunFilter } from '../store/tables/views.ts'
-import { NO_FILTER } from '../store/tables/views.ts'
-import type { DecideAnswer } from '../transitions/decide.ts'
-import type { SetLimit } from '../transitions/set-limit.ts'
-import { setLimit } from '../transitions/set-limit.ts'
-import type { StartAnswer, StartItem } from '../transitions/start.ts'
-import type { Engine } from './engine.ts'
-import type { Opened } from './open.ts'
+} from '../../model/shard.ts'
+import type { ExecutorPort } from '../../model/work.ts'
+import type { RunPage, StatusCount } from '../../queries/run-list.ts'
+import { runCounts, runList } from '../../queries/run-list.ts'
+import { ask } from '../../store/sql.ts'
+import { allMeta, MEMBERSHIP, putMetaOnce } from '../../store/tables/orders.ts'
+import type { RunFilter } from '../../store/tables/views.ts'
+import { NO_FILTER } from '../../store/tables/views.ts'
+import type { DecideAnswer } from '../../transitions/decide.ts'
+import type { SetLimit } from '../../transitions/set-limit.ts'
+import { setLimit } from '../../transitions/set-limit.ts'
+import type { StartAnswer, StartItem } from '../../transitions/start.ts'
+import type { Engine } from '../engine.ts'
+import type { Opened } from '../open.ts'
 import { all, atShard, isAway, PATIENCE_MS } from './shard-faults.ts'
 import { mergeRunPages } from './shard-merges.ts'
 import { shardedPort } from './shard-port.ts'

@@ -1,12 +1,12 @@
 // Attempts that are handed to a process of their own: a launcher that holds one is given a token for it, and the bearer of that
 // token takes it over.
-import { refuse } from '../kernel/outcome.ts'
-import type { ClaimAnswer, Grant } from '../model/work.ts'
-import type { Adoption } from '../store/move/claims.ts'
-import { ask } from '../store/sql.ts'
-import { heldHere } from '../store/tables/journal.ts'
-import { adopt } from '../transitions/adopt.ts'
-import type { Engine } from './engine.ts'
+import { refuse } from '../../kernel/outcome.ts'
+import type { ClaimAnswer, Grant } from '../../model/work.ts'
+import type { Adoption } from '../../store/move/claims.ts'
+import { ask } from '../../store/sql.ts'
+import { heldHere } from '../../store/tables/journal.ts'
+import { adopt } from '../../transitions/adopt.ts'
+import type { Engine } from '../engine.ts'
 
 export interface Adoptions {
   readonly grant: Grant

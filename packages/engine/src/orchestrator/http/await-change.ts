@@ -1,5 +1,5 @@
 // Waiting for something to look at again: a hint, a poll in case the hint was lost, the end of the time, or a stop.
-import type { Timers } from '../kernel/timers.ts'
+import type { Timers } from '../../kernel/timers.ts'
 
 export interface Change {
   /** Resolves at the first hint since this was made, after `ms`, or when stopped; then the hints are let go. */

@@ -1,8 +1,8 @@
 // What it means that one of several databases does not answer: what is there waits for it, and nothing else does.
-import { Fault } from '../kernel/errors.ts'
-import type { Ports } from '../kernel/ports.ts'
-import type { Timers } from '../kernel/timers.ts'
-import { sleep } from '../kernel/timers.ts'
+import { Fault } from '../../kernel/errors.ts'
+import type { Ports } from '../../kernel/ports.ts'
+import type { Timers } from '../../kernel/timers.ts'
+import { sleep } from '../../kernel/timers.ts'
 
 /** Whether the same may be asked of the shard again: it did not answer, or could not. */
 export const isAway = (error: unknown): boolean => error instanceof Fault && error.retryable

@@ -1,12 +1,12 @@
 // Several shards as executors see them: one session of the same name on each. Claims go round, what concerns a run goes to
 // its shard, and a lease is only as long as the shortest of those that answer.
-import { LeaseholdError } from '../kernel/errors.ts'
-import type { Ports } from '../kernel/ports.ts'
-import { sleep } from '../kernel/timers.ts'
-import type { Refusal } from '../kernel/outcome.ts'
-import { refuse } from '../kernel/outcome.ts'
-import { ofShard, shardOfId, shareOf, tooSmall } from '../model/shard.ts'
-import type { Definition } from '../model/definition.ts'
+import { LeaseholdError } from '../../kernel/errors.ts'
+import type { Ports } from '../../kernel/ports.ts'
+import { sleep } from '../../kernel/timers.ts'
+import type { Refusal } from '../../kernel/outcome.ts'
+import { refuse } from '../../kernel/outcome.ts'
+import { ofShard, shardOfId, shareOf, tooSmall } from '../../model/shard.ts'
+import type { Definition } from '../../model/definition.ts'
 import type {
   AttemptWrite,
   ClaimAnswer,
@@ -16,7 +16,7 @@ import type {
   ExecutorPort,
   RenewOk,
   RenewRequest,
-} from '../model/work.ts'
+} from '../../model/work.ts'
 import { all, atShard, makeAway, within } from './shard-faults.ts'
 
 export interface ShardedPortOptions extends Pick<Ports, 'time' | 'timers' | 'log'> {

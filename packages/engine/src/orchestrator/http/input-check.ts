@@ -4,13 +4,13 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import type * as Ajv from 'ajv/dist/2020.js'
 import { createRequire } from 'node:module'
-import type { Log } from '../kernel/log.ts'
-import type { Refusal } from '../kernel/outcome.ts'
-import { refuse } from '../kernel/outcome.ts'
-import type { Catalog } from '../model/definition.ts'
-import { definitionOf } from '../model/definition.ts'
-import type { PathFault } from './faults.ts'
-import { pathText } from './faults.ts'
+import type { Log } from '../../kernel/log.ts'
+import type { Refusal } from '../../kernel/outcome.ts'
+import { refuse } from '../../kernel/outcome.ts'
+import type { Catalog } from '../../model/definition.ts'
+import { definitionOf } from '../../model/definition.ts'
+import type { PathFault } from '../faults.ts'
+import { pathText } from '../faults.ts'
 
 export type InputCheck = (
   catalog: Catalog,

@@ -1,17 +1,22 @@
 // Commands of people, done once: the first answer under an `Idempotency-Key` is stored in the transaction that does the
 // thing, so a repeat gets it again for 24 h, whatever happened to the response (RAIL-08).
-import type { ErrorCode } from '../kernel/codes.ts'
-import { codes } from '../kernel/codes.ts'
-import type { Outcome, Refusal } from '../kernel/outcome.ts'
-import { refuse } from '../kernel/outcome.ts'
-import { storedObject } from '../kernel/stored.ts'
-import type { Follow } from '../model/follow.ts'
-import { nothing } from '../model/follow.ts'
-import type { PlanContext } from '../model/start.ts'
-import type { Steps, Tx } from '../store/sql.ts'
-import { ask, within } from '../store/sql.ts'
-import { answerCommand, commandById, insertCommand, removeCommand } from '../store/tables/orders.ts'
-import type { Engine } from './engine.ts'
+import type { ErrorCode } from '../../kernel/codes.ts'
+import { codes } from '../../kernel/codes.ts'
+import type { Outcome, Refusal } from '../../kernel/outcome.ts'
+import { refuse } from '../../kernel/outcome.ts'
+import { storedObject } from '../../kernel/stored.ts'
+import type { Follow } from '../../model/follow.ts'
+import { nothing } from '../../model/follow.ts'
+import type { PlanContext } from '../../model/start.ts'
+import type { Steps, Tx } from '../../store/sql.ts'
+import { ask, within } from '../../store/sql.ts'
+import {
+  answerCommand,
+  commandById,
+  insertCommand,
+  removeCommand,
+} from '../../store/tables/orders.ts'
+import type { Engine } from '../engine.ts'
 
 /** What a request is, for its repeat to be told from another one under the same key. */
 export interface Command {

@@ -1,10 +1,10 @@
 // What several databases answer to one question, put together: figures add up, ages are the oldest, and a list is one list in its
 // own order. Pure.
-import { byBytes } from '../kernel/byte-order.ts'
-import type { Family } from '../kernel/meters.ts'
-import type { RunPage } from '../queries/run-list.ts'
-import type { AnswerOf } from '../protocol/route.ts'
-import type { RouteName, Routes } from '../protocol/routes.ts'
+import { byBytes } from '../../kernel/byte-order.ts'
+import type { Family } from '../../kernel/meters.ts'
+import type { RunPage } from '../../queries/run-list.ts'
+import type { AnswerOf } from '../../protocol/route.ts'
+import type { RouteName, Routes } from '../../protocol/routes.ts'
 
 type Answer<N extends RouteName> = AnswerOf<Routes[N]>
 type Merge<N extends RouteName> = (answers: readonly Answer<N>[]) => Answer<N>

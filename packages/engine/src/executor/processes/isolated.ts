@@ -6,22 +6,22 @@
 // 1. The slot is free only when the group is proven gone, whatever the process has said.
 // 2. A process that exits without an end leaves an attempt that is lost, with what was seen of its exit as evidence.
 // 3. No write passes that names another run or attempt.
-import { inWords } from '../kernel/duration.ts'
-import { messageOf } from '../kernel/json.ts'
-import { sleep } from '../kernel/timers.ts'
-import type { AttemptWrite, WriteAnswer } from '../model/work.ts'
-import type { FromBody } from './processes/body-protocol.ts'
-import { answered } from './processes/body-protocol.ts'
-import { codecOf } from './authoring/codec.ts'
-import type { Core, Session, Work } from './core.ts'
-import { workflowsOf } from './core.ts'
-import type { Driver, Returned } from './driving/driver.ts'
-import { isolationOf } from './authoring/isolation.ts'
-import { printed } from './processes/printed.ts'
-import { ABORT_GRACE_MS, STALL_LIMIT_MS } from './options.ts'
-import type { Prepared } from './preparing/preparing.ts'
-import type { BodyProcess, Processes } from './processes/processes.ts'
-import { pages, send } from './wire.ts'
+import { inWords } from '../../kernel/duration.ts'
+import { messageOf } from '../../kernel/json.ts'
+import { sleep } from '../../kernel/timers.ts'
+import type { AttemptWrite, WriteAnswer } from '../../model/work.ts'
+import type { FromBody } from './body-protocol.ts'
+import { answered } from './body-protocol.ts'
+import { codecOf } from '../authoring/codec.ts'
+import type { Core, Session, Work } from '../core.ts'
+import { workflowsOf } from '../core.ts'
+import type { Driver, Returned } from '../driving/driver.ts'
+import { isolationOf } from '../authoring/isolation.ts'
+import { printed } from './printed.ts'
+import { ABORT_GRACE_MS, STALL_LIMIT_MS } from '../options.ts'
+import type { Prepared } from '../preparing/preparing.ts'
+import type { BodyProcess, Processes } from './processes.ts'
+import { pages, send } from '../wire.ts'
 
 /** How long what was aborted may take to settle before its group is told to end, and then before it is killed. */
 export const KILL_GRACE_MS = 5_000

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { RunPage } from '../queries/run-list.ts'
+import type { RunPage } from '../../queries/run-list.ts'
 import { mergeRunPages } from './shard-merges.ts'
 
 const page = (ids: readonly string[], next: string | null): RunPage => ({
