@@ -194,8 +194,9 @@ export class Fate {
    * far off and came back between two looks of a sweep is beyond what a lease on that clock can bear.
    */
   unnoticedSince(at: number): number {
-    // what came before the server was up it has not seen, and it has counted every lease anew since
-    const from = Math.max(at - BETWEEN_LOOKS_MS, this.#orchestrator.upSince)
+    const { upSince, sawJump } = this.#orchestrator
+    // what came before the server was up it has not seen, and it has counted every lease anew since; so it has where it saw one
+    const from = Math.max(at - BETWEEN_LOOKS_MS, upSince, Math.min(at, sawJump))
     const since = this.#jumps.filter((jump) => jump.at >= from)
     const small = since.reduce((sum, { ms }) => (ms > 0 && ms <= UNNOTICED_MS ? sum + ms : sum), 0)
     const net =

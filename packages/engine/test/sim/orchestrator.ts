@@ -3,6 +3,7 @@
 import { messageOf } from '../../src/kernel/json.ts'
 import { Fault, LeaseholdError } from '../../src/kernel/errors.ts'
 import type { Sink } from '../../src/model/delivery.ts'
+import type { Log } from '../../src/kernel/log.ts'
 import type { LogPart } from '../../src/model/log.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type {
@@ -76,6 +77,8 @@ export class Orchestrator {
   silent = false
   /** True time at which the present process came up. */
   upSince = 0
+  /** When it last saw that the clock of its store had jumped: it has counted every lease anew since. */
+  sawJump = 0
   readonly clock: Clock
   readonly #world: World
   readonly #faults: Faults
@@ -134,7 +137,7 @@ export class Orchestrator {
       // a process that never comes up would hide everything else
       this.#spared = tries >= 3
       try {
-        const engine = await openEngine({ store, ports: node.ports, settings: this.#settings })
+        const engine = await openEngine({ store, ports: this.#ports(node), settings: this.#settings })
         await store.run((tx) => takeOverFile(tx, self, 'the owner lock was free'))
         if (!node.alive) return
         this.engine = engine
@@ -155,6 +158,14 @@ export class Orchestrator {
         await this.#world.sleep(node, 100)
       }
     }
+  }
+
+  #ports({ ports }: Node): Node['ports'] {
+    const warn: Log['warn'] = (event, facts) => {
+      if (event === 'reap.waits' && facts?.['jumped'] === true) this.sawJump = this.#world.now
+      ports.log.warn(event, facts)
+    }
+    return { ...ports, log: { ...ports.log, warn } }
   }
 
   /** Ends the process here and now; it is started again after a while. */
