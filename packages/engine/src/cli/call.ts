@@ -1,5 +1,5 @@
 // What a command is given: its arguments, its options, where it writes, and what the configuration is read from.
-import type { Sources } from './config.ts'
+import type { Sources } from './config/sources.ts'
 import type { Output } from './output.ts'
 
 export interface Call<Options extends object = object> {

@@ -13,7 +13,8 @@ import { killLimitOf, mustBeTemplate, variableOf } from '../executor/pods/pod-te
 import { milliseconds } from '../kernel/duration.ts'
 import { messageOf } from '../kernel/json.ts'
 import type { Ports } from '../kernel/ports.ts'
-import type { Config, Sources } from './config.ts'
+import type { Config } from './config/config.ts'
+import type { Sources } from './config/sources.ts'
 import { UsageError } from './exit.ts'
 
 /** Throws where the template or the cluster cannot be used; whether the cluster answers is seen when it is needed. */

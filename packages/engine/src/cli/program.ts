@@ -70,7 +70,7 @@ export const makeProgram = ({ out, env, cwd, version, json, ended }: Around): Co
       )
       const { run } = await load()
       if (Object.keys(env).some((name) => name.startsWith('LEASEHOLD_'))) {
-        const { unknownVariables } = await import('./config.ts')
+        const { unknownVariables } = await import('./config/unknown-variables.ts')
         for (const sentence of unknownVariables({ env })) out.note(sentence)
       }
       const args = made.processedArgs

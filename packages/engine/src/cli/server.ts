@@ -2,8 +2,9 @@
 import type { Client, RunSummary } from '../client/client.ts'
 import { connect } from '../client/client.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
-import type { Config, Sources } from './config.ts'
-import { loadConfig } from './config.ts'
+import type { Config } from './config/config.ts'
+import type { Sources } from './config/sources.ts'
+import { loadConfig } from './config/load-config.ts'
 
 export interface Server {
   readonly client: Client

@@ -1,7 +1,7 @@
 // All processes of a torture, each behind links of its own to the database and to its server, with settings that are short
 // enough for much to happen.
 import path from 'node:path'
-import { envName } from '../../src/cli/config.ts'
+import { envName } from '../../src/cli/config/sources.ts'
 import type { Settings } from '../../src/model/settings.ts'
 import type { Proxy } from '../support/proxy.ts'
 import { openProxy } from '../support/proxy.ts'

@@ -12,11 +12,11 @@ import { readAttemptToken } from '../../kernel/attempt-token.ts'
 import { messageOf } from '../../kernel/json.ts'
 import { systemPorts } from '../../kernel/ports.ts'
 import type { Run } from '../call.ts'
-import { loadConfig } from '../config.ts'
+import { loadConfig } from '../config/load-config.ts'
 import { exit, UsageError } from '../exit.ts'
 import { loadWorkflows } from '../load-workflows.ts'
 import { processLog } from '../log-lines.ts'
-import { secretsOf } from '../secrets.ts'
+import { secretsOf } from '../config/secrets.ts'
 import { untilStopped } from '../signals.ts'
 
 export const run: Run = async ({ args: [module = ''], out, sources }) => {

@@ -1,7 +1,7 @@
 // `leasehold config`: the configuration in force, each value with where it comes from, secrets hidden.
 import type { Run } from '../call.ts'
-import type { Value } from '../config.ts'
-import { loadConfig } from '../config.ts'
+import type { Value } from '../config/load-config.ts'
+import { loadConfig } from '../config/load-config.ts'
 import { exit } from '../exit.ts'
 import { table } from '../said.ts'
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { messageOf } from '../../kernel/json.ts'
 import type { Run } from '../call.ts'
-import { CONFIG_FILE } from '../config.ts'
+import { CONFIG_FILE } from '../config/config-file.ts'
 import { exit, UsageError } from '../exit.ts'
 import { packageFolder } from '../package-folder.ts'
 

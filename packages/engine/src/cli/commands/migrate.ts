@@ -6,7 +6,8 @@ import type { StoreAt } from '../../model/store-at.ts'
 import { nameOf, storesIn } from '../../model/store-at.ts'
 import { migrateStore, moveStore, ofPlace, planMigrations } from '../../orchestrator/main.ts'
 import type { Call, Run } from '../call.ts'
-import { loadConfig, storeOf } from '../config.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { storeOf } from '../config/store.ts'
 import { exit } from '../exit.ts'
 
 export const run: Run<{ readonly to?: string; readonly plan?: boolean }> = async ({

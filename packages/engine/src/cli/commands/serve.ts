@@ -3,11 +3,12 @@ import { systemPorts } from '../../kernel/ports.ts'
 import { namesOf } from '../../model/store-at.ts'
 import { startServer } from '../../orchestrator/main.ts'
 import type { Run } from '../call.ts'
-import { loadConfig, storeOf } from '../config.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { storeOf } from '../config/store.ts'
 import { exitOnDefect, exitWhenLost } from '../exit.ts'
 import { processLog } from '../log-lines.ts'
 import { untilStopped } from '../signals.ts'
-import { tokensOf } from '../tokens.ts'
+import { tokensOf } from '../config/tokens.ts'
 
 export const run: Run = async ({ out, sources }) => {
   const { config } = loadConfig(sources, { serves: true })

@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import * as z from 'zod'
-import type { NoticeKind } from '../model/notice.ts'
-import { noticeKinds } from '../model/notice.ts'
-import type { SinkConfig } from '../model/sinks.ts'
+import type { NoticeKind } from '../../model/notice.ts'
+import { noticeKinds } from '../../model/notice.ts'
+import type { SinkConfig } from '../../model/sinks.ts'
 
 export interface SinkValue {
   readonly name: string
