@@ -137,7 +137,11 @@ export class Orchestrator {
       // a process that never comes up would hide everything else
       this.#spared = tries >= 3
       try {
-        const engine = await openEngine({ store, ports: this.#ports(node), settings: this.#settings })
+        const engine = await openEngine({
+          store,
+          ports: this.#ports(node),
+          settings: this.#settings,
+        })
         await store.run((tx) => takeOverFile(tx, self, 'the owner lock was free'))
         if (!node.alive) return
         this.engine = engine

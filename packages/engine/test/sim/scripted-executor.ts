@@ -706,6 +706,14 @@ export class ScriptedExecutor {
     const answer = await this.#again(job, () => this.#port.write(job.life.session, write))
     job.ending = false
     if (!answer.ok) {
+      // as in an executor, a call of what nobody has brought yet is an error of the function, with all that it has received
+      if (answer.code === 'unknown_workflow' && what.end === undefined) {
+        const { message: note } = answer
+        const error = JSON.stringify({ name: 'LeaseholdError', message: note })
+        job.pending = entries.filter(({ kind }) => kind !== 'spawn')
+        job.closing = closes
+        return this.#send(job, { end: { kind: 'fail', reason: answer.code, note, error } })
+      }
       if (answer.code !== 'stale_attempt' && answer.code !== 'not_found')
         this.#hooks.unexpected(`write of ${job.run}: ${answer.code}: ${answer.message}`)
       job.over = true
