@@ -9,6 +9,7 @@ import { seldom } from '../kernel/seldom.ts'
 import type { Catalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import type { Settings } from '../model/settings.ts'
+import type { Shard } from '../model/shard.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import type { PassRow } from '../transitions/beat.ts'
@@ -17,6 +18,7 @@ import type { PassRow } from '../transitions/beat.ts'
 export interface Upkeep {
   readonly ports: Ports
   readonly settings: Settings
+  readonly shard: Shard
   readonly catalog: Catalog
   act<T extends { readonly follow: Follow }>(
     transition: (tx: Tx, context: PlanContext) => Steps<T>,

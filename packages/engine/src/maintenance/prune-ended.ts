@@ -13,7 +13,7 @@ export const pruneEnded = (): Sweep => {
       let acted = 0
       for (let i = 0; i < 50; i++) {
         const from: PruneCursor | null = cursor
-        const pass = await upkeep.store.run((tx) => prune(tx, from, upkeep.settings))
+        const pass = await upkeep.store.run((tx) => prune(tx, from, upkeep))
         examined += pass.examined
         acted += pass.removed
         cursor = pass.cursor

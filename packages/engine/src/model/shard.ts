@@ -40,6 +40,9 @@ export const notThisShard = (kept: Shard | null, asked: Shard): string | null =>
 /** An id carries one to three digits at most. */
 export const SHARDS_MAX = 999
 
+/** What the ids of a shard end in: nothing on the first one, else such as `~1`. */
+export const markOf = (number: number): string => (number === 0 ? '' : `~${number}`)
+
 const MARK = /~([1-9]\d{0,2})$/
 
 /** The shard that an id names; 0 where it has no mark, as ids of a single database have none. */
@@ -60,7 +63,7 @@ export const ofShard = <T>(shards: readonly T[], run: string): T => {
 
 /** The id as it stands on its shard, such as `run_0k3v1hm2s001c4u8t1q~1`; one that has a mark is left as it is, and refused elsewhere. */
 export const marked = (id: string, shard: number): string =>
-  shard === 0 || shardOfId(id) !== 0 ? id : `${id}~${shard}`
+  shardOfId(id) !== 0 ? id : `${id}${markOf(shard)}`
 
 /** Names runs as those of this shard. */
 export const shardIds = (ids: Ids, { number }: Shard): Ids => ({

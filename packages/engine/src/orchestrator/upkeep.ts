@@ -145,6 +145,7 @@ export const startLoops = (
 const sweeping = (engine: Engine): Upkeep => ({
   ports: engine.ports,
   settings: engine.settings,
+  shard: engine.shard,
   get catalog() {
     return engine.catalog
   },

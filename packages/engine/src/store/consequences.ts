@@ -175,15 +175,15 @@ export const atTheDoor = ({ run, limits }: Planned, follow: Follow): NewRun => {
     : run
 }
 
-/** The limits that the code declares for these runs, each once. */
-export const declaredLimits = (planned: readonly Planned[]): RunLimit[] => [
-  ...new Map(
-    planned
-      .flatMap(({ limits }) => limits)
-      .filter((limit) => limit.value !== null)
-      .map((limit) => [limit.key, limit]),
-  ).values(),
-]
+/** The limits that the code declares for these runs, each once: of two modes the one that holds for longer. */
+export const declaredLimits = (planned: readonly Planned[]): RunLimit[] => {
+  const declared = planned.flatMap(({ limits }) => limits).filter((limit) => limit.value !== null)
+  const whole = new Set(declared.filter(({ mode }) => mode === 'whole_run').map(({ key }) => key))
+  const once = new Map(declared.map((limit) => [limit.key, limit]))
+  return [...once.values()].map((limit) =>
+    whole.has(limit.key) ? { ...limit, mode: 'whole_run' } : limit,
+  )
+}
 
 /** An approval follows its wait: it lapses with it, and is canceled when the wait is closed. */
 export const approvalsSettled = (

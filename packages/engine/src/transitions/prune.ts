@@ -1,5 +1,6 @@
 // Removes families of runs whose members have all ended longer ago than the retention, a bounded batch at a time.
 import type { Settings } from '../model/settings.ts'
+import type { Shard } from '../model/shard.ts'
 import { lockRuns } from '../store/move/run-row.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
@@ -25,9 +26,13 @@ const BATCH = 200
 const MOST_DELIVERIES = 1_000
 const FIRST: PruneCursor = { at: -1, id: '' }
 
-export function* prune(_tx: Tx, cursor: PruneCursor | null, settings: Settings): Steps<Pruned> {
+export function* prune(
+  _tx: Tx,
+  cursor: PruneCursor | null,
+  { settings, shard }: { readonly settings: Settings; readonly shard: Shard },
+): Steps<Pruned> {
   const [roots] = yield* ask(
-    endedRoots(cursor ?? FIRST, settings.retentionMs, BATCH),
+    endedRoots(cursor ?? FIRST, settings.retentionMs, BATCH, shard),
     forgetCommands(settings.commandMs),
     forgetSessions(settings.retentionMs),
     forgetNotices(settings.retentionMs),

@@ -15,16 +15,17 @@ import type {
 } from '../model/start.ts'
 import { planStart } from '../model/start.ts'
 import { WEIGHT_MIN } from '../model/slots.ts'
+import { declaredLimits } from '../store/consequences.ts'
 import type { Statement, Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import { insertEvents } from '../store/tables/journal.ts'
 import type { LimitRow } from '../store/tables/limits.ts'
 import {
   anyInLine,
+  countedLimits,
   ensureLimits,
   holdersOf,
   lockLimits,
-  usedUnits,
   writeTags,
 } from '../store/tables/limits.ts'
 import type { Known } from '../store/tables/runs.ts'
@@ -129,14 +130,11 @@ function* admitNew(
   planned: readonly Planned[],
   follow: Follow,
 ): Steps<Map<Planned, NewRun | Refusal | 'known'>> {
-  const declared = new Map(
-    planned.flatMap((each) => each.limits).map((limit) => [limit.key, limit]),
-  )
-  const keys = [...declared.keys()]
+  const keys = [...new Set(planned.flatMap((each) => each.limits.map(({ key }) => key)))]
   const [, locked, used, line, low, known] = yield* ask(
-    ensureLimits([...declared.values()].filter((limit) => limit.value !== null)),
+    ensureLimits(declaredLimits(planned)),
     lockLimits(keys),
-    usedUnits([...declared.values()]),
+    countedLimits(keys),
     anyInLine(keys),
     lowestTags([...new Set(planned.map((each) => each.run.lane))]),
     // under the locks: what another has started meanwhile is seen

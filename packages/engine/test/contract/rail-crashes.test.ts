@@ -300,7 +300,7 @@ const act: Record<string, Case> = {
       await t.settle('apply-orders')
       t.later(31 * 86_400_000)
     },
-    act: () => t.engine.store.run((tx) => prune(tx, null, t.engine.settings)),
+    act: () => t.engine.store.run((tx) => prune(tx, null, t.engine)),
     again: 'nothing',
   },
 }

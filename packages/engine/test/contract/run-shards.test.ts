@@ -443,3 +443,23 @@ test('RUN-18 databases of two sets, and one that has runs already, are not joine
   await own?.start('w')
   await refused([own, fresh], /has runs and is of no set/)
 })
+
+test('RUN-35 RUN-33 an ended run stays while its handler is at work, on whichever database it is', async () => {
+  const t = await join()
+  await t.register('ses_a', { definitions: [definition('w', { onEnd: 'h' }), definition('h')] })
+  const ids = [await t.start('w', { owner: ownerOn(0) }), await t.start('w', { owner: ownerOn(1) })]
+  for (const run of ids) await t.shards.cancel({ run, by: 'ana', reason: null })
+  await t.settle()
+  const handlers = await t.claim('ses_a', 1)
+  expect(idsOf(handlers)).toEqual(ids.map((id) => id.replace(/(~1)?$/, '_end$1')).sort())
+  const left = async (): Promise<unknown[]> => {
+    for (const store of t.stores) {
+      store.later(31 * 86_400_000)
+      await store.pass('prune-ended')
+    }
+    return t.stores.flatMap((store) => store.sql('select id from runs')).map(({ id }) => id)
+  }
+  expect(await left()).toHaveLength(4)
+  for (const run of handlers) await t.complete('ses_a', run)
+  expect(await left()).toEqual([])
+})

@@ -176,6 +176,51 @@ describe('SLOT-01 limits', () => {
     expect(l.id).not.toBe('')
   })
 
+  it('SLOT-01 SLOT-03 a key that two workflows declare with two modes is exceeded by neither', async () => {
+    const whole = await limited('whole', [{ key: 'k', value: 1, mode: 'whole_run' }])
+    await limited('held', [{ key: 'k', value: 1, mode: 'while_held' }])
+    const mode = () => only(t.sql(`select mode from limits where key = 'k'`))['mode']
+    const held = () =>
+      only(
+        t.sql(
+          `select count(*) as n from runs where limit_a = 'k' and status in ('queued', 'running')`,
+        ),
+      )['n']
+    const sleeper = await start('whole', 0)
+    await whole.write(await claim(whole, sleeper), {
+      waits: [{ key: 'nap', kind: 'time', dueInMs: 1_000 }],
+      end: { kind: 'suspend', keys: ['nap'] },
+    })
+    // a run of the other kind waits for one that keeps its slot while it sleeps
+    const other = await start('held', 0)
+    await lines()
+    expect([mode(), ...status(sleeper, other)]).toEqual([
+      'whole_run',
+      'waiting:time',
+      'waiting:slot',
+    ])
+    t.later(1_000)
+    await t.pass('wake-due')
+    await lines()
+    expect([held(), ...status(sleeper, other)]).toEqual([1, 'queued', 'waiting:slot'])
+    await whole.complete(await claim(whole, sleeper))
+    await lines()
+    expect(status(other)).toEqual(['queued'])
+    // and once none of that kind is under it, it is what the next says
+    await start('held', 0)
+    expect(mode()).toBe('while_held')
+    await start('whole', 0)
+    await lines()
+    expect([mode(), held()]).toEqual(['whole_run', 1])
+    // also where both come at once
+    await t.engine.startMany(
+      ['whole', 'held'].map((workflow, i) => ({
+        command: { id: `run_b${i}`, workflow, input: '0' },
+      })),
+    )
+    expect(mode()).toBe('whole_run')
+  })
+
   it('SLOT-03 a child, and one of a handler, meet limits that no start from outside has made yet', async () => {
     await limited('l', [{ key: 'fresh', value: 1 }])
     const run = await claim(a, await start('w', null))

@@ -17,14 +17,25 @@ export interface LimitRow {
 const LIMIT =
   'l.key, l.mode, l.code_value, l.operator_value, l.policy, l.weight, l.tag, l.updated_by'
 
+const LIMIT_COLUMNS = ['limit_owner', 'limit_global', 'limit_a', 'limit_b'] as const
+
+/** Some run keeps its slot while it waits, and goes on without lining up: it has to be counted for as long. */
+const IS_HELD_WHOLE = `(${LIMIT_COLUMNS.map(
+  (column) =>
+    `exists (select 1 from runs r where r.${column} = limits.key and r.slot_state > 0 and r.limit_modes = 'w')`,
+).join(' or ')})`
+
 const ensure = sql<{ key: string }>(
   'limits.ensure',
   `insert into limits (key, mode, code_value, policy, updated_at)
    select b.key, b.mode, b.value, b.policy, {now} from {rows $1 as b: key text, mode text, value int, policy text} where true
-   on conflict (key) do update set mode = excluded.mode, code_value = excluded.code_value, policy = excluded.policy
+   on conflict (key) do update set mode = case when excluded.mode = 'while_held' and ${IS_HELD_WHOLE} then limits.mode else excluded.mode end, code_value = excluded.code_value, policy = excluded.policy
      where limits.mode <> excluded.mode or limits.code_value is distinct from excluded.code_value or limits.policy <> excluded.policy returning key`,
 )
-/** Makes the rows of these limits, with the value of the code. */
+/**
+ * Makes the rows of these limits, with the value of the code. Where two workflows declare one key with two modes, it is
+ * `whole_run` for as long as a run is under it that was started so: the other kind of run lines up by either.
+ */
 export const ensureLimits = (
   limits: readonly { key: string; mode: string; value: number | null; policy: string }[],
 ): Statement<{ key: string }> =>
@@ -75,27 +86,15 @@ export const setOperatorLimit = (
   by: string | null,
 ): Statement<{ key: string }> => statement(operator, key, mode, value, weight, by)
 
-const LIMIT_COLUMNS = ['limit_owner', 'limit_global', 'limit_a', 'limit_b'] as const
 /** What a run takes of the limit that stands in this column. */
 export const unitsIn = (column: (typeof LIMIT_COLUMNS)[number]): string =>
   column === 'limit_a' ? 'r.units_a' : column === 'limit_b' ? 'r.units_b' : '1'
 
-/** What is held of a key that stands in one column of a run, but any of the four; by kind of holding. */
-const heldOf = (state: string): string =>
-  LIMIT_COLUMNS.map(
-    (column) =>
-      `(select coalesce(sum(x.units), 0) from (select ${unitsIn(column)} as units from runs r where r.${column} = b.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = ${state})) x)`,
-  ).join(' + ')
-
-const used = sql<{ key: string; units: number }>(
-  'limits.used',
-  `select b.key, ${heldOf('b.state')} as units from {rows $1 as b: key text, state int}`,
-)
-/** Counts what is held of these limits; asked only of limits that have a value, so that it reads no more holders than that. */
-export const usedUnits = (
-  keys: readonly { key: string; mode: string }[],
-): Statement<{ key: string; units: number }> =>
-  statement(used, rows(keys.map(({ key, mode }) => ({ key, state: mode === 'whole_run' ? 1 : 2 }))))
+/** What is held of a limit `l`, whose key stands in one column of a run, but any of the four. */
+const HELD = LIMIT_COLUMNS.map(
+  (column) =>
+    `(select coalesce(sum(x.units), 0) from (select ${unitsIn(column)} as units from runs r where r.${column} = l.key and r.slot_state > 0 and (r.slot_state = 3 or r.slot_state = case l.mode when 'whole_run' then 1 else 2 end)) x)`,
+).join(' + ')
 
 export interface CountedLimit {
   readonly key: string
@@ -106,7 +105,7 @@ export interface CountedLimit {
 const counted = sql<CountedLimit>(
   'limits.counted',
   `select l.key, coalesce(l.operator_value, l.code_value) as value,
-      case when coalesce(l.operator_value, l.code_value) is null then 0 else ${heldOf("case l.mode when 'whole_run' then 1 else 2 end")} end as units
+      case when coalesce(l.operator_value, l.code_value) is null then 0 else ${HELD} end as units
      from {rows $1 as b: key text} join limits l on l.key = b.key`,
 )
 /** The value of each of these limits, and what is held of it. */

@@ -1,4 +1,6 @@
 // Retention: what may go, and its going, all rows of a run in one transaction.
+import type { Shard } from '../../model/shard.ts'
+import { markOf } from '../../model/shard.ts'
 import type { Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
 
@@ -7,11 +9,15 @@ interface RootRow {
   readonly ended_at: number
   readonly ready: number
 }
+/** The id of the run that runs at the end of another (`withTail`), on the shard whose ids end in `$5`. */
+const handlerOf = (run: string): string =>
+  `substr(${run}.id, 1, length(${run}.id) - length($5)) || '_end' || $5`
+
 const roots = sql<RootRow>(
   'prune.roots',
   `select r.id, r.ended_at, case when exists (select 1 from runs m where m.root = r.id and m.root <> m.id and (m.ended_at is null or m.ended_at >= {now} - $2))
-                      or exists (select 1 from runs e where e.id = r.id || '_end' and (e.ended_at is null or e.ended_at >= {now} - $2))
-                      or exists (select 1 from runs m join runs e on e.id = m.id || '_end'
+                      or exists (select 1 from runs e where e.id = ${handlerOf('r')} and (e.ended_at is null or e.ended_at >= {now} - $2))
+                      or exists (select 1 from runs m join runs e on e.id = ${handlerOf('m')}
                           where m.root = r.id and m.root <> m.id and (e.ended_at is null or e.ended_at >= {now} - $2)) then 0 else 1 end as ready
      from runs r where r.root = r.id and r.ended_at is not null and r.ended_at < {now} - $2 and (r.ended_at, r.id) > ($1, $4)
     order by r.ended_at, r.id limit $3`,
@@ -24,7 +30,8 @@ export const endedRoots = (
   after: { readonly at: number; readonly id: string },
   ageMs: number,
   most: number,
-): Statement<RootRow> => statement(roots, after.at, ageMs, most, after.id)
+  shard: Shard,
+): Statement<RootRow> => statement(roots, after.at, ageMs, most, after.id, markOf(shard.number))
 
 const members = sql<{ id: string; root: string }>(
   'prune.members',
