@@ -1,28 +1,13 @@
 // The command line as a table: what there is, and what each command takes. A command's code is loaded when it is called,
 // so that help comes at once.
 import { Command, Option } from 'commander'
-import type { Call, Run } from './call.ts'
-import type { Output } from './output.ts'
-
-export interface Around {
-  readonly out: Output
-  readonly env: NodeJS.ProcessEnv
-  readonly cwd: string
-  readonly version: string
-  /** Whether a program reads what is said: whoever made this one tells it of mistakes in the arguments. */
-  readonly json: boolean
-  /** Hears the exit code of the command that ran. */
-  readonly ended: (code: number) => void
-}
-
-/** Flags that are settings, by the names that they have in the configuration. */
-const SETTINGS = [
-  'config', 'file', 'database', 'databases', 'url', 'via', 'host', 'port', 'logLevel', 'actor', 'token', 'slots', 'queues', 'labels', 'build', 'drainMs', 'abortGraceMs', 'killLimitMs', 'jobTemplate', 'jobStartByMs', 'cluster', 'clusterNamespace',
-] // prettier-ignore
+import type { Around } from './declaring.ts'
+import { acting, declaring, ofServer, reading } from './declaring.ts'
 
 const KILL_LIMIT = 'when the supervisor kills it after its signal; it must have time to stop'
 
-export const makeProgram = ({ out, env, cwd, version, json, ended }: Around): Command => {
+export const makeProgram = (around: Around): Command => {
+  const { out, version, json } = around
   const program = new Command('leasehold')
   program
     .description('A durable workflow engine in which nothing that is held is ever stranded.')
@@ -52,52 +37,7 @@ export const makeProgram = ({ out, env, cwd, version, json, ended }: Around): Co
       ].join('\n'),
     )
 
-  /** A command whose code is `load`ed when it is called. */
-  const command = <O extends object>(
-    usage: string,
-    description: string,
-    load: () => Promise<{ readonly run: Run<O> }>,
-  ): Command => {
-    const made = program
-      .command(usage)
-      .description(description)
-      .configureHelp({ sortOptions: true })
-    made.option('--config <path>', 'configuration file')
-    made.action(async () => {
-      const options = made.opts<Record<string, unknown>>()
-      const flags = Object.fromEntries(
-        SETTINGS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])),
-      )
-      const { run } = await load()
-      if (Object.keys(env).some((name) => name.startsWith('LEASEHOLD_'))) {
-        const { unknownVariables } = await import('./config/unknown-variables.ts')
-        for (const sentence of unknownVariables({ env })) out.note(sentence)
-      }
-      const args = made.processedArgs
-        .flat()
-        .map((arg: unknown) => (typeof arg === 'string' ? arg : ''))
-      ended(
-        await run({
-          args,
-          options: options as Call<O>['options'],
-          out,
-          sources: { flags, env, cwd },
-        }),
-      )
-    })
-    return made
-  }
-
-  const ofServer = (made: Command): Command =>
-    made
-      .option('--url <url>', 'address of the server')
-      .option(
-        '--token <token>',
-        'token to show it (better: LEASEHOLD_TOKEN or LEASEHOLD_TOKEN_FILE)',
-      )
-  const reading = (made: Command): Command => ofServer(made).option('--json', 'print JSON')
-  const acting = (made: Command): Command =>
-    reading(made).option('--actor <name>', 'who acts (default: this user)')
+  const command = declaring(program, around)
 
   program.commandsGroup('Begin:')
   command('init [folder]', 'write a small project that runs', () => import('./commands/init.ts'))

@@ -1,7 +1,7 @@
 // One call of the program, from its arguments to its exit code.
 import { CommanderError } from 'commander'
 import { exit, exitCodeOf, tell, tellJson, UsageError } from './exit.ts'
-import type { Around } from './program.ts'
+import type { Around } from './declaring.ts'
 import { makeProgram } from './program.ts'
 
 /**

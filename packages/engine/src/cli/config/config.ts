@@ -11,50 +11,67 @@ import { SHARDS_MAX } from '../../model/shard.ts'
 export interface Config {
   /** The SQLite file that `serve`, `migrate` and `doctor --after-restore` open, where no database is named. */
   readonly file: string
-  /** The PostgreSQL database that they open instead. */
+  /** The PostgreSQL database that they open instead of a file. */
   readonly database: string | null
   /** Where to listen for wake-ups, when `database` leads through a pooler that gives each transaction another connection. */
   readonly databaseListen: string | null
   /** Databases that are joined as one store, in their order; none where there is one store. */
   readonly databases: readonly string[]
+  /** Connections of a server at most, one of them for renewals where there are two or more; one more listens. */
   readonly databaseConnections: number
   /** How long a migration waits for a table that another transaction uses. */
   readonly databaseMigrationLockMs: number
+  /** The schema of the database in which the tables are. */
   readonly databaseSchema: string
   /** Where clients and executors find the server. */
   readonly url: string
-  /** How executors reach it. */
+  /** How executors reach the server. */
   readonly via: 'http' | 'websocket'
+  /** Where a server listens. An address that other machines reach needs a token. */
   readonly host: string
+  /** The port on which a server listens; 0 takes a free one. */
   readonly port: number
+  /** The least that a process says in its log. */
   readonly logLevel: Level
   /** Who acts, in the record of what was done. */
   readonly actor: string
+  /** With it a server lets anybody do anything; the first that clients and executors show. */
   readonly token: string | null
+  /** With it a server lets operators in; what clients show who have no `token`. */
   readonly operatorToken: string | null
+  /** With it a server lets in who only reads; what clients show who have neither of these. */
   readonly viewerToken: string | null
+  /** With it a server lets executors in; what executors show that have no `token`. */
   readonly executorToken: string | null
   /** What lets `leasehold attempt` drive one attempt. */
   readonly attemptToken: string | null
   /** What senders of deliveries sign with, by the names that triggers have for it. */
   readonly hookSecrets: Readonly<Record<string, string>>
+  /** Runs that an executor drives at once. */
   readonly slots: number
+  /** Queues that an executor claims from; where none is named, each workflow's own. */
   readonly queues: readonly string[]
+  /** Labels that an executor has. */
   readonly labels: readonly string[]
   /** Names of variables of the environment whose values are taken out of logs. */
   readonly redact: readonly string[]
+  /** What an executor shows as its build. */
   readonly build: string
+  /** How long steps may finish when an executor is told to stop. */
   readonly drainMs: number
+  /** How long those that are aborted after that may take to end. */
   readonly abortGraceMs: number
   /** Where an executor keeps the files of preparations. */
   readonly scratch: string
-  /** A pod template: workflows with the isolation `job` are driven by pods made from it. Null where none are. */
+  /** A pod template: workflows with the isolation `job` are driven by pods made from it. */
   readonly jobTemplate: string | null
   /** How long such a pod may take to begin. */
   readonly jobStartByMs: number
-  /** The API of the cluster in which they are made; null for the one in which this process is a pod. */
+  /** The API of the cluster in which such pods are made; null for the one in which this process is a pod. */
   readonly cluster: string | null
+  /** The namespace of such pods; null for this pod's own, or `default` where `cluster` is given. */
   readonly clusterNamespace: string | null
+  /** What is shown to the API that `cluster` names. */
   readonly clusterToken: string | null
   /** When the supervisor kills an executor after its signal; null where nobody has said. */
   readonly killLimitMs: number | null
@@ -70,6 +87,9 @@ export interface Item {
   readonly schema: z.ZodType
   readonly expected: string
   readonly fallback: unknown
+  /** What the value is made from where there is no fallback. */
+  readonly otherwise?: string
+  /** It is never shown, and may stand in a file of its own. */
   readonly secret?: true
 }
 
@@ -151,6 +171,7 @@ export const items: Readonly<Record<Name, Item>> = {
     schema: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
     expected: 'an address such as http://127.0.0.1:7400',
     fallback: null,
+    otherwise: 'of host and port',
   },
   via: {
     schema: z.enum(['http', 'websocket']),
@@ -172,6 +193,7 @@ export const items: Readonly<Record<Name, Item>> = {
     schema: text.refine(isName),
     expected: `a name of ${NAME_EXPECTED}`,
     fallback: null,
+    otherwise: 'of this user',
   },
   token: secret,
   operatorToken: secret,
@@ -202,8 +224,14 @@ export const items: Readonly<Record<Name, Item>> = {
     schema: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
     expected: 'an address such as http://127.0.0.1:8001',
     fallback: null,
+    otherwise: 'that of this pod',
   },
-  clusterNamespace: { schema: text, expected: 'the name of a namespace', fallback: null },
+  clusterNamespace: {
+    schema: text,
+    expected: 'the name of a namespace',
+    fallback: null,
+    otherwise: 'that of this pod',
+  },
   clusterToken: secret,
   killLimitMs: { schema: duration, expected: aDuration, fallback: null },
 }

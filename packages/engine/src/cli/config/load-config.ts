@@ -136,8 +136,13 @@ const fillIn = (values: Map<string, Value>, { cwd }: Sources, file: string | und
   const shown =
     host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
   if (values.get('url')?.value === null)
-    put('url', `http://${shown}:${String(values.get('port')?.value)}`, 'default, of host and port')
-  if (values.get('actor')?.value === null) put('actor', userName(), 'default, of this user')
+    put(
+      'url',
+      `http://${shown}:${String(values.get('port')?.value)}`,
+      `default, ${items.url.otherwise}`,
+    )
+  if (values.get('actor')?.value === null)
+    put('actor', userName(), `default, ${items.actor.otherwise}`)
 }
 
 const userName = (): string => {
