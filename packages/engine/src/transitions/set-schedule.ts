@@ -23,6 +23,8 @@ import {
   removeSchedule,
   resumeScheduleRow,
   scheduleByName,
+  settleTick,
+  tickById,
   updateSchedule,
 } from '../store/tables/schedules.ts'
 import { startTick } from './start-tick.ts'
@@ -127,7 +129,10 @@ export function* resumeSchedule(tx: Tx, name: string, calendar: Calendar): Answe
   return { answer: first.ok ? { ok: true, name } : first, follow: nothing() }
 }
 
-/** Starts its run now, beside its ticks and whatever runs; `run` is the id of the run, so that a repeat starts nothing. */
+/**
+ * Starts its run now, beside its ticks and whatever runs; `run` is the id of the run, so that a repeat starts nothing, save
+ * where the start was refused: then it is tried anew.
+ */
 export function* runNow(
   tx: Tx,
   name: string,
@@ -152,7 +157,22 @@ export function* runNow(
     ]),
     closeTicks(open),
   )
-  const refusal = stored.length === 0 ? null : yield* startTick(tx, row, run, by, context, follow)
+  if (stored.length === 0) {
+    const [[told]] = yield* ask(tickById(run))
+    if (told?.schedule !== row.id || told.cause !== 'person')
+      return {
+        answer: refuse(
+          'command_reused',
+          `${run} is ${told?.schedule === row.id ? `a tick of ${name}` : 'the run of another schedule'}; give each run an id of its own`,
+          { run },
+        ),
+        follow,
+      }
+    // what was refused may be had by now: a repeat asks for it again
+    const [again] = yield* ask(settleTick(run, 'refused', 'started', `run now by ${by}`))
+    if (again.length === 0) return { answer: { ok: true, name, run }, follow }
+  }
+  const refusal = yield* startTick(tx, row, run, by, context, follow)
   return { answer: refusal ?? { ok: true, name, run }, follow }
 }
 

@@ -344,6 +344,28 @@ describe('people', () => {
     ])
   })
 
+  test('RAIL-16 RAIL-08 run now that was refused is tried anew under its id, and what is another run’s is not answered as its own', async () => {
+    await t.session({
+      definitions: [
+        definition('one', {
+          limits: [{ key: 'only', value: 1, policy: 'reject', mode: 'whole_run' }],
+        }),
+      ],
+    })
+    await create({ workflow: 'one' })
+    await create({}, 'other')
+    const holder = await t.start('one', { input: '{"n":0}' })
+    const go = async (name = 's') =>
+      (await t.engine.act((tx, context) => runNow(tx, name, 'run_mine', 'ann', context))).answer
+    for (let i = 0; i < 2; i++) expect(await go()).toMatchObject({ ok: false, code: 'limit_full' })
+    expect(t.sql(`select kind from notices where run = 'run_mine'`)).toHaveLength(1)
+    await t.engine.cancel({ run: holder, by: 'x', reason: null })
+    for (let i = 0; i < 2; i++) expect(await go()).toEqual({ ok: true, name: 's', run: 'run_mine' })
+    expect(t.run('run_mine')).toMatchObject({ status: 'queued', workflow: 'one' })
+    expect((await detail()).ticks).toMatchObject([{ cause: 'person', outcome: 'started' }])
+    expect(await go('other')).toMatchObject({ ok: false, code: 'command_reused' })
+  })
+
   test('RAIL-16 a change of the calendar takes effect from now, another one from the next tick', async () => {
     await create()
     await to(0)

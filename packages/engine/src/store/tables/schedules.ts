@@ -229,6 +229,9 @@ export const settleTick = (
   note: string | null,
 ): Statement<{ id: string }> => statement(settle, id, from, to, note)
 
+const tickOf = sql<TickRow>('ticks.by_id', `select ${TICK} from ticks t where t.id = $1`)
+export const tickById = (id: string): Statement<TickRow> => statement(tickOf, id)
+
 const close = sql<{ id: string }>(
   'ticks.close',
   'update ticks set open = 0 from {rows $1 as b: id text} where ticks.id = b.id returning ticks.id',
