@@ -13,15 +13,11 @@ import type { HolderRow, PauseRow } from '../store/tables/limits.ts'
 import { allPauses, holdersOf } from '../store/tables/limits.ts'
 import type { SessionRow } from '../store/tables/sessions.ts'
 import { liveSessions, sessionById } from '../store/tables/sessions.ts'
-import type { SlotRow, ViewRow } from '../store/tables/views.ts'
-import {
-  aheadInLane,
-  aheadInLine,
-  approvalsOf,
-  COUNT_MAX,
-  slotsOf,
-  viewsOf,
-} from '../store/tables/views.ts'
+import type { SlotRow } from '../store/tables/lines.ts'
+import type { ViewRow } from '../store/tables/views.ts'
+import { aheadInLane, aheadInLine, slotsOf } from '../store/tables/lines.ts'
+import { approvalsOf, viewsOf } from '../store/tables/views.ts'
+import { COUNT_MAX } from '../store/count-max.ts'
 import type { ApprovalRow, WaitRow } from '../store/tables/waits.ts'
 import { waitsOf } from '../store/tables/waits.ts'
 import { parseLane, servesOf, unservedBecause } from './lines.ts'

@@ -5,20 +5,13 @@ import { ask } from '../store/sql.ts'
 import type { PauseRow } from '../store/tables/limits.ts'
 import { allPauses, holdersOf } from '../store/tables/limits.ts'
 import { allSweeps } from '../store/tables/orders.ts'
-import {
-  allDefinitions,
-  allLanes,
-  liveSessions,
-  sessions as sessionRows,
-} from '../store/tables/sessions.ts'
-import type { SlotRow } from '../store/tables/views.ts'
-import {
-  COUNT_MAX,
-  lineOf,
-  slots as slotRows,
-  slotsOf,
-  storeAnswers,
-} from '../store/tables/views.ts'
+import { allDefinitions } from '../store/tables/definitions.ts'
+import { allLanes } from '../store/tables/lanes.ts'
+import { liveSessions, sessions as sessionRows } from '../store/tables/sessions.ts'
+import type { SlotRow } from '../store/tables/lines.ts'
+import { COUNT_MAX } from '../store/count-max.ts'
+import { lineOf, slots as slotRows, slotsOf } from '../store/tables/lines.ts'
+import { storeAnswers } from '../store/tables/orders.ts'
 import { valueInForce } from './explain.ts'
 import { parseLane, serves, servesOf } from './lines.ts'
 import { value } from './run-view.ts'

@@ -7,20 +7,11 @@ import { sqliteText } from '../store/dialect.ts'
 import type { Statement } from '../store/sql.ts'
 import { auditStatements } from '../store/tables/audits.ts'
 import { holdersOf } from '../store/tables/limits.ts'
-import type { RunFilter } from '../store/tables/views.ts'
-import {
-  aheadInLane,
-  aheadInLine,
-  children,
-  laneDepths,
-  lineOf,
-  NO_FILTER,
-  runsPage,
-  scanBound,
-  series,
-  slots,
-  statusCounts,
-} from '../store/tables/views.ts'
+import type { RunFilter } from '../store/tables/run-lists.ts'
+import { aheadInLane, aheadInLine, lineOf, slots } from '../store/tables/lines.ts'
+import { children, series } from '../store/tables/views.ts'
+import { laneDepths } from '../store/tables/lanes.ts'
+import { NO_FILTER, runsPage, scanBound, statusCounts } from '../store/tables/run-lists.ts'
 import type { RunPage } from './run-list.ts'
 import { runCounts, runList } from './run-list.ts'
 

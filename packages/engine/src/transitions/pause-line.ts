@@ -6,7 +6,7 @@ import { FRONT, nothing, wakes } from '../model/follow.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import { putPause, removePause } from '../store/tables/limits.ts'
-import { allLanes } from '../store/tables/sessions.ts'
+import { allLanes } from '../store/tables/lanes.ts'
 
 export interface PauseLine {
   readonly kind: 'queue' | 'workflow'

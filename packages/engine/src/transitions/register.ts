@@ -11,14 +11,9 @@ import type { Steps, Tx } from '../store/sql.ts'
 import { ask, finish } from '../store/sql.ts'
 import type { NewSession, SessionRow } from '../store/tables/sessions.ts'
 import { allMeta } from '../store/tables/orders.ts'
-import {
-  insertSession,
-  knownDefinitions,
-  makeCurrent,
-  putDefinitions,
-  putLanes,
-  sessionById,
-} from '../store/tables/sessions.ts'
+import { insertSession, sessionById } from '../store/tables/sessions.ts'
+import { knownDefinitions, makeCurrent, putDefinitions } from '../store/tables/definitions.ts'
+import { putLanes } from '../store/tables/lanes.ts'
 
 export interface Registered {
   readonly ok: true

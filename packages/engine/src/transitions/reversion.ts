@@ -12,7 +12,7 @@ import { writeRuns } from '../store/move/whole-runs.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { finish } from '../store/sql.ts'
 import { insertEvents } from '../store/tables/journal.ts'
-import { putLanes } from '../store/tables/sessions.ts'
+import { putLanes } from '../store/tables/lanes.ts'
 
 export function* reversion(
   tx: Tx,

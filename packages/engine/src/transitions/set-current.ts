@@ -5,7 +5,7 @@ import type { Follow } from '../model/follow.ts'
 import { nothing } from '../model/follow.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { finish } from '../store/sql.ts'
-import { setCurrentVersion } from '../store/tables/sessions.ts'
+import { setCurrentVersion } from '../store/tables/definitions.ts'
 
 export function* setCurrent(
   _tx: Tx,

@@ -30,7 +30,7 @@ import {
 } from '../store/tables/limits.ts'
 import type { Known } from '../store/tables/runs.ts'
 import { insertRuns, knownRuns, lowestTags, newestOfSeries } from '../store/tables/runs.ts'
-import { putLanes } from '../store/tables/sessions.ts'
+import { putLanes } from '../store/tables/lanes.ts'
 
 export interface StartOk {
   readonly ok: true

@@ -43,7 +43,7 @@ import {
   payloadsOf,
   writeExtras,
 } from '../store/tables/runs.ts'
-import { putLanes } from '../store/tables/sessions.ts'
+import { putLanes } from '../store/tables/lanes.ts'
 import {
   goneWaits,
   inheritSignals,

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Context, WorkflowOptions } from '../../src/executor/authoring/context.ts'
 import { workflow } from '../../src/executor/authoring/workflow.ts'
-import { NO_FILTER } from '../../src/store/tables/views.ts'
+import { NO_FILTER } from '../../src/store/tables/run-lists.ts'
 import { runList } from '../../src/queries/run-list.ts'
 import { runDetail } from '../../src/queries/run-detail.ts'
 import type { TestEngine } from '../../src/testing/engine.ts'

@@ -254,3 +254,10 @@ const sweeps = sql<SweepRow>(
   'select w.name, w.interval_ms, w.last_at, w.examined, w.acted, w.skipped, w.error, w.duration_ms from sweeps w order by w.name',
 )
 export const allSweeps = (): Statement<SweepRow> => statement(sweeps)
+
+const answering = sql<{ id: string }>(
+  'meta.store_answers',
+  'select m.name as id from meta m limit 1',
+)
+/** The least that shows that the store answers and is migrated. */
+export const storeAnswers = (): Statement<{ id: string }> => statement(answering)
