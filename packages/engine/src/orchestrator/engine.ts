@@ -2,16 +2,12 @@
 // direct executors and the loops all call. It holds no truth of its own: everything here can be lost at any moment.
 import type { AttemptGrant } from '../kernel/attempt-token.ts'
 import { attemptToken, provenGrant } from '../kernel/attempt-token.ts'
-import { batcher, ItemError } from '../kernel/batcher.ts'
-import type { Batcher } from '../kernel/batcher.ts'
 import { keyedHash } from '../kernel/digest.ts'
 import { Fault, LeaseholdError } from '../kernel/errors.ts'
 import type { Ports } from '../kernel/ports.ts'
-import { readOr, storedObject } from '../kernel/stored.ts'
 import { payloadFault } from '../model/apply.ts'
 import type { Reading } from '../maintenance/reap-sessions.ts'
-import type { Catalog, Definition } from '../model/definition.ts'
-import { definitionKey, emptyCatalog } from '../model/definition.ts'
+import type { Catalog } from '../model/definition.ts'
 import type { Follow } from '../model/follow.ts'
 import { merge } from '../model/follow.ts'
 import { keyFault } from '../model/indexed.ts'
@@ -21,14 +17,10 @@ import type { Shard } from '../model/shard.ts'
 import { ALONE, membershipOf, notThisShard, shardIds } from '../model/shard.ts'
 import type { PlanContext, StartCommand } from '../model/start.ts'
 import type { WriteAnswer } from '../model/work.ts'
-import { refuse } from '../kernel/outcome.ts'
 import type { Steps, Tx } from '../store/sql.ts'
 import { ask } from '../store/sql.ts'
 import type { Manner, Store } from '../store/store.ts'
-import { limitsByKey } from '../store/tables/limits.ts'
 import { allMeta, MEMBERSHIP, putMetaOnce } from '../store/tables/orders.ts'
-import { allDefinitions } from '../store/tables/definitions.ts'
-import { allLanes } from '../store/tables/lanes.ts'
 import type { HandedOn } from '../transitions/admit.ts'
 import { handOn } from '../transitions/admit.ts'
 import type { CancelAnswer, CancelCommand } from '../transitions/cancel.ts'
@@ -43,11 +35,11 @@ import { reversion } from '../transitions/reversion.ts'
 import type { SignalAnswer, SignalCommand } from '../transitions/signal.ts'
 import { signal } from '../transitions/signal.ts'
 import type { StartAnswer, StartItem } from '../transitions/start.ts'
-import { knownStarts, start } from '../transitions/start.ts'
 import { takeFrom } from '../transitions/take-from.ts'
 import type { SessionWrite } from '../transitions/write.ts'
-import { write } from '../transitions/write.ts'
 import type { Outcome } from '../kernel/outcome.ts'
+import { makeBatches } from './batches.ts'
+import { keepDefinitions } from './definitions.ts'
 import type { Hub } from './hub.ts'
 import { makeHub } from './hub.ts'
 import type { Lanes } from './claims/lanes.ts'
@@ -157,7 +149,6 @@ export const openEngine = async ({
   const lanes = makeLanes()
   const meters = makeMeters()
   const doing = new Set<Promise<void>>()
-  let catalog: Catalog = emptyCatalog
   let heard: ((what: Wanted, keys: Follow['admit'], at: number | null) => void) | null = null
   let handsOn = false
   let followed: ((follow: Follow) => void) | null = null
@@ -179,45 +170,7 @@ export const openEngine = async ({
   const opened: Reading = { wall, early, late: ports.time.mono() }
   const inputKey = facts.get('input_key') ?? ''
 
-  let looks = 0
-  let newest = 0
-  const reload = async (): Promise<void> => {
-    const look = ++looks
-    const { definitions, known, global } = await store.read(function* () {
-      const [definitions, known, global] = yield* ask(
-        allDefinitions(),
-        allLanes(),
-        limitsByKey(['global']),
-      )
-      return { definitions, known, global }
-    })
-    for (const { lane, tag } of known) lanes.add(lane, tag)
-    // one that began earlier and comes back later may not have seen what another has shown since
-    if (look < newest) return
-    newest = look
-    const row = global[0]
-    catalog = {
-      definitions: new Map(
-        definitions.flatMap(({ workflow, version, definition }) =>
-          readOr<[string, Definition][]>(
-            () => {
-              const what = `the definition of ${workflow} version ${version}`
-              const read = storedObject(definition, what) as unknown as Definition
-              return [[definitionKey(workflow, version), read]]
-            },
-            (sentence) => {
-              // its executor mends it when it registers again
-              ports.log.error('definition.unreadable', { workflow, version, sentence })
-              return []
-            },
-          ),
-        ),
-      ),
-      current: new Map(definitions.map((each) => [each.workflow, each.current_version])),
-      globalLimit: (row?.operator_value ?? row?.code_value ?? null) !== null,
-    }
-  }
-  await reload()
+  const definitions = await keepDefinitions({ store, lanes, log: ports.log })
 
   const engine: Engine = {
     ports,
@@ -237,13 +190,13 @@ export const openEngine = async ({
       }
     },
     get catalog() {
-      return catalog
+      return definitions.catalog
     },
     opened,
     shard,
     get context() {
       return {
-        catalog,
+        catalog: definitions.catalog,
         settings,
         hash: (text: string) => keyedHash(inputKey, text),
         virtual: lanes.virtual,
@@ -297,23 +250,14 @@ export const openEngine = async ({
     onFollowed(hear) {
       followed = hear
     },
-    reload,
-    async learn(wanted) {
-      // a file has one server, which knows all that was registered
-      if (store.kind === 'sqlite') return
-      const unknown = wanted.some(({ workflow, version }) =>
-        typeof version === 'string'
-          ? !catalog.definitions.has(definitionKey(workflow, version))
-          : !catalog.current.has(workflow),
-      )
-      if (unknown) await reload()
-    },
+    reload: definitions.reload,
+    learn: definitions.learn,
     ordersCame: () => heard?.('orders', new Map(), null),
-    start: (item) => starts.add(item),
-    startMany: (items) => startBatch(items),
+    start: (item) => batches.start(item),
+    startMany: (items) => batches.startMany(items),
     async write(session, item) {
       const fault = payloadFault(item, settings.payloadMaxBytes) ?? keyFault(item)
-      const answer = fault ?? (await writes.add({ session, write: item }))
+      const answer = fault ?? (await batches.write({ session, write: item }))
       meters.wrote(item, answer)
       return answer
     },
@@ -351,135 +295,21 @@ export const openEngine = async ({
       doing.add(done)
     },
     async idle() {
-      await starts.idle()
-      await writes.idle()
+      await batches.idle()
       while (doing.size > 0) await Promise.all(doing)
     },
   }
 
-  const startBatch = async (items: readonly StartItem[]): Promise<StartAnswer[]> => {
-    const { answers } = await engine.act(
-      (tx, context) => start(tx, items, context, lanes.known),
-      undefined,
-      'start',
-    )
-    const known = answers.flatMap((answer, at) =>
-      answer === 'known' ? [{ item: items[at] as StartItem, at }] : [],
-    )
-    const out = answers.map((answer) => answer as StartAnswer)
-    if (known.length > 0) {
-      const found = await store.read((tx) =>
-        knownStarts(
-          tx,
-          known.map(({ item }) => item),
-          engine.context,
-        ),
-      )
-      known.forEach(({ at }, i) => {
-        out[at] = found[i] as StartAnswer
-      })
-    }
-    return out
-  }
-  const starts: Batcher<StartItem, StartAnswer> = batcher(ports.timers, (items) =>
-    singly(items, startBatch),
-  )
-
-  const writeBatch = async (
-    items: readonly SessionWrite[],
-  ): Promise<(WriteAnswer | ItemError)[]> => {
-    const answers: (WriteAnswer | ItemError | 'busy')[] = []
-    // a run's second write in one flush is applied after its first
-    for (const round of rounds(items)) {
-      const done = await singly(round, async (part) => {
-        const { answers: first } = await engine.act(
-          (tx, context) => write(tx, part, context),
-          undefined,
-          'write',
-        )
-        const again = part.filter((_item, i) => first[i] === 'again')
-        const second =
-          again.length === 0
-            ? []
-            : (await engine.act((tx, context) => write(tx, again, context, 'skip', false))).answers
-        return first.map((answer, i): WriteAnswer | 'busy' => {
-          const last = answer === 'again' ? second[again.indexOf(part[i] as SessionWrite)] : answer
-          return last === 'again' || last === undefined ? 'busy' : last
-        })
-      })
-      round.forEach((item, i) => {
-        answers[items.indexOf(item)] = done[i] ?? 'busy'
-      })
-    }
-    const busy = items.flatMap((item, at) => (answers[at] === 'busy' ? [{ item, at }] : []))
-    for (let i = 0; i < busy.length; i += 4)
-      await Promise.all(
-        busy.slice(i, i + 4).map(async ({ item, at }) => {
-          answers[at] = await alone(item)
-        }),
-      )
-    return (answers as (WriteAnswer | ItemError)[]).map(refusedContent)
-  }
-  const alone = async (item: SessionWrite): Promise<WriteAnswer | ItemError> => {
-    try {
-      const { answers } = await engine.act((tx, context) => write(tx, [item], context, 'wait'))
-      const [answer] = answers
-      if (answer !== undefined && answer !== 'busy' && answer !== 'again') return answer
-      return refuse('not_found', `there is no run ${item.write.run}`, { run: item.write.run })
-    } catch (error) {
-      return new ItemError(error)
-    }
-  }
-  const writes: Batcher<SessionWrite, WriteAnswer> = batcher(ports.timers, writeBatch)
-
+  const batches = makeBatches({
+    store,
+    lanes,
+    timers: ports.timers,
+    contextNow: () => engine.context,
+    act: (...what) => engine.act(...what),
+  })
   return engine
 }
 
 /** What follows a commit that has handed on what it freed. */
 const withHanded = (follow: Follow, { left, follow: more }: HandedOn): Follow =>
   merge({ ...follow, admit: new Map(left) }, more)
-
-/** A write that the store refuses for its content is answered so; trying it again would not mend it. */
-const refusedContent = (answer: WriteAnswer | ItemError): WriteAnswer | ItemError => {
-  if (!(answer instanceof ItemError) || !(answer.error instanceof LeaseholdError)) return answer
-  const { code, message, detail } = answer.error
-  return code === 'invalid_request' || code === 'key_reused'
-    ? refuse(code, message, detail)
-    : answer
-}
-
-/** Each run at most once in a round; later writes of the same run go to later rounds. */
-const rounds = (items: readonly SessionWrite[]): SessionWrite[][] => {
-  const out: SessionWrite[][] = []
-  const seen = new Map<string, number>()
-  for (const item of items) {
-    const at = seen.get(item.write.run) ?? 0
-    seen.set(item.write.run, at + 1)
-    ;(out[at] ??= []).push(item)
-  }
-  return out
-}
-
-/** A data error in a batch re-runs its items one by one, so that one bad item harms no other (RAIL-09). */
-const singly = async <I, O>(
-  items: readonly I[],
-  run: (items: readonly I[]) => Promise<readonly O[]>,
-): Promise<(O | ItemError)[]> => {
-  try {
-    return [...(await run(items))]
-  } catch (error) {
-    // what another try would not mend may be the fault of one row
-    if (error instanceof Fault && error.retryable) throw error
-    if (items.length === 1) return [new ItemError(error)]
-    const answers: (O | ItemError)[] = []
-    for (const item of items) {
-      try {
-        const [answer] = await run([item])
-        answers.push(answer as O)
-      } catch (each) {
-        answers.push(new ItemError(each))
-      }
-    }
-    return answers
-  }
-}
