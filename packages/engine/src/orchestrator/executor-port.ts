@@ -30,8 +30,9 @@ import type { Offers } from './claims/offers.ts'
 import { makeOffers } from './claims/offers.ts'
 import { renewOn } from './renewer.ts'
 import { makeServed } from './claims/served.ts'
-import type { Serves } from '../queries/lines.ts'
-import { isAmong, parseLane, servedLanes, serves } from '../queries/lines.ts'
+import type { Serves } from '../model/lane.ts'
+import { isAmong, parseLane, serves } from '../model/lane.ts'
+import { servedLanes } from '../queries/lines.ts'
 
 const JOURNAL_PAGE = 2_000
 

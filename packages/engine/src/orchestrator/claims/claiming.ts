@@ -2,8 +2,8 @@
 // to others who wait.
 import type { Refusal } from '../../kernel/outcome.ts'
 import type { ClaimAnswer, ClaimRequest } from '../../model/work.ts'
-import type { Serves } from '../../queries/lines.ts'
-import { isAmong } from '../../queries/lines.ts'
+import type { Serves } from '../../model/lane.ts'
+import { isAmong } from '../../model/lane.ts'
 import type { ClaimCommand, Claimed } from '../../transitions/claim.ts'
 import { claim } from '../../transitions/claim.ts'
 import type { Engine } from '../engine.ts'

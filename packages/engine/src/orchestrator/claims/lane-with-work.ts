@@ -1,8 +1,8 @@
 // Waiting for work: until a lane that a session serves may hold something, as a long poll and a session that waits for an
 // offer do; and passing on to others who wait what is left.
 import type { ClaimRequest } from '../../model/work.ts'
-import type { Serves } from '../../queries/lines.ts'
-import { isAmong } from '../../queries/lines.ts'
+import type { Serves } from '../../model/lane.ts'
+import { isAmong } from '../../model/lane.ts'
 import type { Engine } from '../engine.ts'
 import type { LanePlace } from './lanes.ts'
 

@@ -1,8 +1,8 @@
 // Where claims look. A lane is (queue, workflow, version, labels); for each this keeps the lowest place that may still be
 // queued and whether it may hold anything at all. Both are hints, forgotten once a second so that what they missed is found.
 import { FRONT } from '../../model/follow.ts'
-import type { Lane, Serves } from '../../queries/lines.ts'
-import { parseLane, serves } from '../../queries/lines.ts'
+import type { Lane, Serves } from '../../model/lane.ts'
+import { parseLane, serves } from '../../model/lane.ts'
 
 export interface Place {
   readonly rank: number

@@ -4,7 +4,7 @@
 import type { Refusal } from '../../kernel/outcome.ts'
 import type { Cancel } from '../../kernel/timers.ts'
 import type { ClaimAnswer, ClaimRequest } from '../../model/work.ts'
-import type { Serves } from '../../queries/lines.ts'
+import type { Serves } from '../../model/lane.ts'
 import type { OfferRow } from '../../store/move/claims.ts'
 import { claimable } from '../../queries/claimable.ts'
 import { wake } from '../../transitions/wake.ts'

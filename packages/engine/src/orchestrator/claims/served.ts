@@ -1,10 +1,9 @@
 // What each live session serves, as this process knows it: what it has registered here, or what its row says.
 import type { Refusal } from '../../kernel/outcome.ts'
 import { refuse } from '../../kernel/outcome.ts'
-import type { Serves } from '../../queries/lines.ts'
-import { servesOf } from '../../queries/lines.ts'
+import type { Serves } from '../../model/lane.ts'
+import { liveSessions, servesOf } from '../../store/tables/sessions.ts'
 import { ask } from '../../store/sql.ts'
-import { liveSessions } from '../../store/tables/sessions.ts'
 import type { Engine } from '../engine.ts'
 
 export interface Served {

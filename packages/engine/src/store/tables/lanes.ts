@@ -67,3 +67,11 @@ const depths = sql<DepthRow>(
  * wait: since they were started, were last let go, or were woken.
  */
 export const laneDepths = (most: number): Statement<DepthRow> => statement(depths, most)
+
+const queuedAhead = sql<{ n: number }>(
+  'lanes.ahead',
+  `select count(*) as n from (select 1 as one from runs r where r.lane = $1 and r.status = 'queued' and (r.rank, r.id) < ($2, $3) limit ${COUNT_MAX}) x`,
+)
+/** How many can be claimed in the lane before a run of this place. */
+export const aheadInLane = (lane: string, rank: number, id: string): Statement<{ n: number }> =>
+  statement(queuedAhead, lane, rank, id)

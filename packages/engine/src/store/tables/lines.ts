@@ -71,9 +71,6 @@ export const aheadInLine = (
 ): Statement<{ key: string; n: number }> =>
   statement(ahead, rows(keys.map((key) => ({ key }))), resumed, rank, id)
 
-const queuedAhead = sql<{ n: number }>(
-  'lines.queued_ahead',
-  `select count(*) as n from (select 1 as one from runs r where r.lane = $1 and r.status = 'queued' and (r.rank, r.id) < ($2, $3) limit ${COUNT_MAX}) x`,
-)
-export const aheadInLane = (lane: string, rank: number, id: string): Statement<{ n: number }> =>
-  statement(queuedAhead, lane, rank, id)
+/** The value of a limit: an operator's beats the code's; null for any number. */
+export const valueInForce = (slot: Pick<SlotRow, 'operator_value' | 'code_value'>): number | null =>
+  slot.operator_value ?? slot.code_value

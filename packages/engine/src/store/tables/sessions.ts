@@ -1,4 +1,6 @@
 // Sessions: registered lives of executors, with their leases, and how they end.
+import { readOr, stored, storedTexts } from '../../kernel/stored.ts'
+import type { Serves } from '../../model/lane.ts'
 import type { SessionState } from '../../model/session.ts'
 import type { Statement } from '../sql.ts'
 import { rows, sql, statement } from '../sql.ts'
@@ -29,6 +31,21 @@ export interface SessionRow {
 const SESSION =
   's.id, s.embedded, s.process, s.host, s.pid, s.build, s.queues, s.labels, s.workflows, s.capacity, s.lease_ms, s.created_at, s.renewed_at, s.lease_until, ' +
   's.claim_no, s.connection, s.state, s.status, s.ended_at, s.end_reason, s.evidence'
+
+const NOTHING: Serves = { queues: [], labels: [], workflows: [] }
+
+/** A session whose row cannot be read serves nothing, until it registers anew. */
+export const servesOf = (
+  session: Pick<SessionRow, 'id' | 'queues' | 'labels' | 'workflows'>,
+): Serves =>
+  readOr(
+    () => ({
+      queues: storedTexts(session.queues, `the queues of ${session.id}`),
+      labels: storedTexts(session.labels, `the labels of ${session.id}`),
+      workflows: stored(session.workflows, `the workflows of ${session.id}`) as Serves['workflows'],
+    }),
+    () => NOTHING,
+  )
 
 const insert = sql<SessionRow>(
   'sessions.insert',
