@@ -1,6 +1,6 @@
 // False deaths: executors that live, and whose renewals are lost again and again, before they arrive or their answers after.
 import { setTimeout as pause } from 'node:timers/promises'
-import { connect } from '../src/client/client.ts'
+import { connect } from '../src/client/connect.ts'
 import { seededRandom } from '../src/kernel/random.ts'
 import { begun, begunIn, commandsIn, front, place } from './commands.ts'
 import type { Figures } from './figures.ts'

@@ -1,6 +1,6 @@
 // Stops as operators see them: a lease of an hour, and a body that never ends, so that nothing but the hand-back can bring
 // its run on.
-import { connect } from '../src/client/client.ts'
+import { connect } from '../src/client/connect.ts'
 import type { Answer } from './commands.ts'
 import { begun, commandsIn, front, place } from './commands.ts'
 import type { Figures } from './figures.ts'

@@ -1,6 +1,6 @@
 // The server that a command talks to, and the runs that it names.
 import type { Client, RunSummary } from '../client/client.ts'
-import { connect } from '../client/client.ts'
+import { connect } from '../client/connect.ts'
 import { LeaseholdError } from '../kernel/errors.ts'
 import type { Config } from './config/config.ts'
 import type { Sources } from './config/sources.ts'

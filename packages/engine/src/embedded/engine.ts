@@ -2,7 +2,7 @@
 // through the same client that programs elsewhere use, without a socket.
 import { hostname } from 'node:os'
 import type { Client } from '../client/client.ts'
-import { connect } from '../client/client.ts'
+import { connect } from '../client/connect.ts'
 import type { Executor, ExecutorOptions } from '../executor/executor.ts'
 import { makeExecutor } from '../executor/executor.ts'
 import { temporaryScratch } from '../executor/preparing/scratch.ts'

@@ -1,9 +1,8 @@
 // `leasehold/client`: calls a server from any process; brings neither a database nor an executor.
-export { connect } from '../client/client.ts'
+export { connect } from '../client/connect.ts'
 export type {
   Approval,
   Client,
-  ConnectOptions,
   Explanation,
   Result,
   RunDetail,
@@ -16,5 +15,6 @@ export type {
   StartOptions,
   StartedRun,
 } from '../client/client.ts'
+export type { ConnectOptions } from '../client/connect.ts'
 export { LeaseholdError } from '../kernel/errors.ts'
 export type { ErrorCode } from '../kernel/codes.ts'

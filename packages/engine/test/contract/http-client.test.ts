@@ -2,7 +2,7 @@
 import { afterEach, expect, expectTypeOf, test } from 'vitest'
 import type { Fetch } from '../../src/client/call.ts'
 import type { Client, Result } from '../../src/client/client.ts'
-import { connect } from '../../src/client/client.ts'
+import { connect } from '../../src/client/connect.ts'
 import { httpExecutorPort } from '../../src/client/executor-port.ts'
 import { Fault } from '../../src/kernel/errors.ts'
 import type { Timers } from '../../src/kernel/timers.ts'

@@ -1,7 +1,7 @@
 // Schedules over HTTP, through the client.
 import { afterEach, expect, test } from 'vitest'
 import type { Client } from '../../src/client/client.ts'
-import { connect } from '../../src/client/client.ts'
+import { connect } from '../../src/client/connect.ts'
 import { makeHandler } from '../../src/orchestrator/http/handler.ts'
 import type { TestEngine } from '../support/engine.ts'
 import { definition, hands, openTestEngine } from '../support/engine.ts'

@@ -1,7 +1,7 @@
 // Executors over WebSocket, on real sockets: the way in, offers, and what a server says no to.
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { connect } from '../../src/client/client.ts'
+import { connect } from '../../src/client/connect.ts'
 import { dial } from '../../src/client/dial.ts'
 import { socketExecutorPort } from '../../src/client/socket-executor-port.ts'
 import { makeExecutor } from '../../src/executor/executor.ts'

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../src/client/client.ts'
+import { connect } from '../../src/client/connect.ts'
 import { fakeCluster } from '../support/kubernetes.ts'
 import { kubeletOf } from './kubelet.ts'
 import { CALM, fixture, folder, leasehold, ran, runThat, serve, until } from './processes.ts'

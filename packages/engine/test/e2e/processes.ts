@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { Client, RunDetail } from '../../src/client/client.ts'
-import { connect } from '../../src/client/client.ts'
+import { connect } from '../../src/client/connect.ts'
 import { program as inProcess } from '../support/program.ts'
 
 const engine = fileURLToPath(new URL('../../', import.meta.url))
